@@ -1,0 +1,71 @@
+# Each target sets up what it needs by itself: make and Python 3.11 or newer are enough.
+
+PYTHON ?= python3
+SCALE ?= paper
+CHAPTER ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+BUILT := _build/.built
+SOURCES := _config.yml _toc.yml $(shell find book tools iclcore -type f -not -path '*/.*' -not -path '*/__pycache__/*' 2>/dev/null)
+
+# A reader's own Jupyter, IPython and matplotlib settings must not change what a notebook shows.
+unexport JUPYTER_PATH IPYTHONDIR MPLBACKEND MATPLOTLIBRC PYTHONPATH
+export JUPYTER_PREFER_ENV_PATH := 1
+
+.PHONY: help book test lab serve bench browser clean
+
+help:
+	@echo "make book                  execute every chapter, then build the pages into _build/html"
+	@echo "make book CHAPTER=merged   execute one chapter, then build; SCALE=quick for a small version"
+	@echo "make test                  lint, format, tests, notebooks: what CI runs"
+	@echo "make serve                 show the pages at http://127.0.0.1"
+	@echo "make lab                   open the chapters in JupyterLab"
+	@echo "make bench                 measure"
+	@echo "make clean                 remove what was built (.venv stays)"
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or newer is needed, not " + sys.version.split()[0] + ": make PYTHON=python3.12")'
+	@echo "Setting up .venv (a minute or two)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Always from nothing: after a failed build Sphinx would not repeat its warnings.
+define build
+	@rm -rf _build/html _build/.doctrees $(BUILT)
+	$(BIN)/jupyter-book build . -W -n --keep-going --quiet
+	@touch $(BUILT)
+endef
+
+book: $(READY)
+	$(BIN)/python tools/execute.py --scale $(SCALE) $(CHAPTER)
+	$(build)
+
+$(BUILT): $(READY) $(SOURCES)
+	$(build)
+
+serve: $(BUILT)
+	@$(BIN)/python tools/serve.py _build/html
+
+lab: $(READY)
+	cd book && ../$(BIN)/jupyter lab
+
+test: export OMP_NUM_THREADS := 1
+test: $(READY) browser
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env tests book
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+# The browser tests drive Chromium; its name differs between systems.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
+	|| { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium; } \
+	|| { echo "make test needs Chromium on the PATH (sudo apt-get install chromium, or Google Chrome)"; exit 1; }
+
+clean:
+	rm -rf _build build *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,94 @@
+"""Sphinx extension of the book: alt text, times, and pages that ask no other host for anything."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import nbformat
+from docutils import nodes
+from sphinx.util import logging
+from sphinx.util.fileutil import copy_asset
+
+ROOT = Path(__file__).resolve().parent.parent
+WORDS_A_MINUTE = 200
+MATHJAX = ("tex-svg-full.js", "a11y", "sre")  # SVG output needs no fonts
+logger = logging.getLogger(__name__)
+
+
+def add_alt_texts(app, doctree):
+    """Give each picture that a cell made the alt text it was made with.
+
+    Output metadata {"image/png": {"alt": ...}} is what IPython's `Image(alt=...)` writes too; the
+    notebook reader drops it.
+    """
+    path = Path(app.env.doc2path(app.env.docname))
+    if path.suffix != ".ipynb":
+        return
+    cells = nbformat.read(path, as_version=4).cells
+    for block in doctree.findall(nodes.container):
+        if block.get("nb_element") != "cell_code":
+            continue
+        cell = cells[block["cell_index"]]
+        alts = [
+            output.metadata.get("image/png", {}).get("alt")
+            for output in cell.outputs
+            if "image/png" in output.get("data", {})
+        ]
+        pictures = list(block.findall(nodes.image))
+        for picture, alt in zip(pictures, alts, strict=True):
+            if alt:
+                picture["alt"] = alt
+            else:
+                logger.warning("a picture has no alt text", location=(app.env.docname, None))
+
+
+def add_times(app, doctree):
+    """Say under a chapter's title how long it takes to read, and how long it took to execute."""
+    path = Path(app.env.doc2path(app.env.docname))
+    title = next(doctree.findall(nodes.title), None)
+    if path.suffix != ".ipynb" or title is None:
+        return
+    words = sum(len(node.astext().split()) for node in doctree.findall(nodes.paragraph))
+    text = f"{max(1, round(words / WORDS_A_MINUTE))} min to read"
+    record = ROOT / "_build" / "seconds.json"
+    seconds = json.loads(record.read_text()).get(path.stem) if record.exists() else None
+    if seconds is not None:
+        text += f" · {seconds:.0f} s to compute everything on it"
+    line = nodes.paragraph("", text, classes=["chapter-times"])
+    title.parent.insert(title.parent.index(title) + 1, line)
+
+
+def repository_buttons(app, config):
+    """Launch and source buttons, all by one setting: the repository's address in _config.yml."""
+    options = config.html_theme_options
+    known = bool(options.get("repository_url"))
+    options["use_repository_button"] = options["use_issues_button"] = known
+    if not known:
+        options["launch_buttons"] = {}
+
+
+def stay_offline(app, pagename, templatename, context, doctree):
+    """Drop the scripts of thebe, which would load itself from another host."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in str(script.filename) and "thebe" not in str(script.attributes.get("body"))
+    ]
+
+
+def stage_mathjax(app, error):
+    if error is None and app.builder.format == "html":
+        wheel = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
+        for name in MATHJAX:
+            source = wheel / "static" / "mathjax" / name
+            target = Path(app.outdir) / "_static" / "mathjax" / (name if source.is_dir() else "")
+            copy_asset(str(source), str(target))
+
+
+def setup(app):
+    app.connect("config-inited", repository_buttons, priority=900)
+    app.connect("doctree-read", add_alt_texts)
+    app.connect("doctree-read", add_times)
+    app.connect("html-page-context", stay_offline, priority=900)
+    app.connect("build-finished", stage_mathjax)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,30 @@
+"""Training dynamics of in-context learning: tasks, models, exact training, theory.
+
+Names are loaded when first used, so that ``import iclcore`` is cheap and never loads torch.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "RegressionTask": "task",
+    "Sequences": "task",
+    "MergedAttention": "models",
+    "SeparateAttention": "models",
+    "CubicMLP": "models",
+    "Moments": "moments",
+    "History": "history",
+    "train": "trainer",
+}
+_ROOMS = ("figures", "moments", "multihead", "reference", "theory")
+
+__all__ = [*_HOMES, *_ROOMS]
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        value = getattr(import_module(f"iclcore.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    if name in _ROOMS:
+        return import_module(f"iclcore.{name}")
+    raise AttributeError(f"module 'iclcore' has no attribute {name!r}")

@@ -1,0 +1,7 @@
+"""``python -m iclcore``."""
+
+import sys
+
+from iclcore.cli import main
+
+sys.exit(main())

@@ -1,0 +1,43 @@
+"""Checks of what a caller passes: one line that names the parameter and what it takes."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+
+def whole(name: str, value: Any, least: int = 1) -> Any:
+    """A whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} takes a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def positive(name: str, value: Any) -> Any:
+    """A finite number above zero."""
+    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} takes a finite number above 0, not {value!r}")
+    return value
+
+
+def share(name: str, value: Any) -> Any:
+    """A number from 0 to 1."""
+    if not (isinstance(value, Real) and 0 <= value <= 1):
+        raise ValueError(f"{name} takes a number from 0 to 1, not {value!r}")
+    return value
+
+
+def choice(name: str, value: Any, choices: tuple) -> Any:
+    """One of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name} takes one of {', '.join(map(str, choices))}, not {value!r}")
+    return value
+
+
+def enough_to_whiten(name: str, sequences: int, dim: int) -> int:
+    """Task vectors can be whitened: their unbiased covariance over the sequences has full rank."""
+    if 0 < sequences <= dim:
+        raise ValueError(
+            f"{name} takes at least {dim + 1} sequences, so that task vectors of dimension {dim} "
+            f"can be whitened, not {sequences}"
+        )
+    return sequences

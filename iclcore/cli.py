@@ -1,0 +1,294 @@
+"""``python -m iclcore train``: the published flags; ``theory``: the formulas for the same flags.
+
+Exit status 2: a line says which flag was wrong, before any work. 3: the loss stopped being finite.
+130: interrupted. In the last two what was recorded is kept.
+"""
+
+import argparse
+import difflib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from iclcore import checks, theory
+from iclcore.history import History, write_whole
+from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
+from iclcore.task import SPECTRA, RegressionTask
+from iclcore.trainer import ENGINES, train
+
+# beyond this multiple of 2/sharpness every run that was tried left all bounds; between one and it
+# some find a flatter end, so those are let run
+HOPELESS = 4
+THEORY_POINTS = 201
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors are one line; flags are not to be abbreviated."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs, allow_abbrev=False)
+
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def flag(check: Callable, kind: Callable, *limits) -> Callable:
+    """An argparse type from a check; argparse puts the flag's name in front of what it says."""
+
+    def parse(text: str):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = text  # which the check refuses, saying what it takes
+        try:
+            return check("", value, *limits)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error).strip()) from None
+
+    return parse
+
+
+COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
+POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
+
+
+def writable(text: str) -> Path:
+    """A path that a file can be written to, tried before any work."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"takes a file in a folder to write in, not {text!r}")
+    return path
+
+
+def problem_flags(parser: Parser) -> None:
+    """The flags that name a task and a model: those of the published code, older names included."""
+    add = parser.add_argument
+    add(
+        "--model",
+        choices=("attnM", "attnS", "mlp"),
+        default="attnM",
+        help="merged, separate, MLP(z)",
+    )
+    add("--head_num", "--head", type=COUNT, default=1, help="heads")
+    add("--rank", "--KQ_dim", type=COUNT, default=1, help="rank of key and query (attnS)")
+    add("--init", type=POSITIVE, default=0.01, help="scale of the initial weights")
+    add("--in_dim", type=COUNT, default=4, help="dimension D of x")
+    add("--out_dim", type=COUNT, default=1, help="dimension of y")
+    add("--seq_len", type=flag(checks.whole, int, 2), default=32, help="tokens, the query included")
+    add("--spectrum", choices=SPECTRA, help="eigenvalues: ∝ d (default), ∝ 1/d, all equal")
+    add("--white_cov", action="store_true", help="the same as --spectrum white")
+    add("--vary_len", action="store_true", help="mean over all context lengths")
+    add("--epoch", type=COUNT, default=6001, help="steps")
+    add("--lr", type=POSITIVE, default=0.001, help="learning rate")
+    add("--softmax", action="store_true", help="softmax of the scores")
+    add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
+
+
+def build_parser() -> Parser:
+    parser = Parser(prog="python -m iclcore", description=__doc__.split(";")[0])
+    commands = parser.add_subparsers(dest="command", required=True, metavar="train|theory")
+
+    run = commands.add_parser("train", help="the published experiment, exactly and fast")
+    problem_flags(run)
+    add = run.add_argument
+    add("--seed", type=SIZE, default=10, help="as in the published code: same seed, same curve")
+    add("--icl", type=SHARE, default=1.0, help="share of sequences with a task vector of their own")
+    add("--trainset_size", type=COUNT, default=5000, help="training sequences")
+    add("--testset_size", "--testset", type=SIZE, default=0, help="sequences of each test set")
+    add("--track_value", action="store_true", help="record each head's value weight")
+    add("--engine", choices=ENGINES, default="auto", help="auto takes the exact fast one")
+    add("--save", type=writable, metavar="F.csv", help="the curve, a row a step")
+    add("--json", type=writable, metavar="F.json", help="settings, versions, seconds, final loss")
+    add("--show", action="store_true", help="open a window, or save a picture where there is none")
+    run.set_defaults(run=run_train)
+
+    formulas = commands.add_parser("theory", help="plateau losses, time course, scalar ODE as CSV")
+    problem_flags(formulas)
+    formulas.add_argument("--save", type=writable, metavar="F.csv", help="a file, not the terminal")
+    formulas.set_defaults(run=run_theory)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = build_parser()
+    options, unknown = parser.parse_known_args(argv)
+    parser.prog = f"python -m iclcore {options.command}"
+    if unknown:
+        parser.error(
+            f"argument {unknown[0]}: is no flag of {options.command}{alike(unknown[0], options)}"
+        )
+    try:
+        return options.run(options, parser.error)
+    except KeyboardInterrupt:
+        print("interrupted before the first step: nothing to keep", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of a pipe left
+        sys.stdout = None
+        return 0
+
+
+def alike(unknown: str, options: argparse.Namespace) -> str:
+    """The flag that was perhaps meant, or where all are listed."""
+    known = [f"--{name}" for name in vars(options)]
+    close = difflib.get_close_matches(unknown.split("=")[0], known, 1)
+    return f"; did you mean {close[0]}?" if close else "; --help lists them"
+
+
+def problem(options: argparse.Namespace, refuse: Callable) -> tuple[RegressionTask, Model]:
+    """Task and model of the flags; flags that contradict one another are refused."""
+    mlp = options.model == "mlp"
+    if mlp and not options.cubic_feat:
+        refuse("argument --model: mlp takes cubic features, so give --cubic_feat with it")
+    if options.cubic_feat and not mlp:
+        refuse(f"argument --cubic_feat: goes with --model mlp, not {options.model}")
+    for name in ("vary_len", "softmax"):
+        if mlp and getattr(options, name):
+            refuse(f"argument --{name}: takes --model attnM or attnS, not mlp")
+    if options.rank > 1 and options.model != "attnS":
+        refuse(f"argument --rank: goes with --model attnS, not {options.model}")
+    if options.white_cov and options.spectrum not in (None, "white"):
+        refuse(f"argument --white_cov: contradicts --spectrum {options.spectrum}")
+    task = RegressionTask(
+        dim=options.in_dim,
+        context=options.seq_len - 1,
+        outputs=options.out_dim,
+        spectrum="white" if options.white_cov else options.spectrum or "linear",
+        in_context=getattr(options, "icl", 1.0),
+        every_length=options.vary_len,
+    )
+    shared = {
+        "heads": options.head_num,
+        "init": options.init,
+        "divisor": "tokens" if options.vary_len else "one",
+    }
+    if mlp:
+        return task, CubicMLP(**shared)
+    if options.model == "attnM":
+        return task, MergedAttention(**shared, softmax=options.softmax)
+    return task, SeparateAttention(**shared, rank=options.rank, softmax=options.softmax)
+
+
+def run_train(options: argparse.Namespace, refuse: Callable) -> int:
+    task, model = problem(options, refuse)
+    if options.engine == "moments" and options.softmax:
+        refuse("argument --engine: moments takes linear attention, so leave out --softmax")
+    if not options.softmax and task.in_context == 1:
+        limit = theory.stable_rate(task, model)
+        if options.lr > HOPELESS * limit:
+            refuse(
+                f"argument --lr: takes at most about {limit:.2g} with this model and task "
+                f"(2/sharpness at the end of training); {options.lr:g} diverges"
+            )
+    try:
+        checks.enough_to_whiten("argument --testset_size:", options.testset_size, task.dim)
+        if task.in_context == 1:
+            checks.enough_to_whiten("argument --trainset_size:", options.trainset_size, task.dim)
+    except ValueError as error:
+        refuse(str(error))
+
+    from iclcore import reference  # after the checks: it loads torch
+
+    clock = time.perf_counter()
+    draw = reference.draw(task, model, options.trainset_size, options.testset_size, options.seed)
+    seconds = {"data": time.perf_counter() - clock}
+    history = train(
+        model, draw.train, options.epoch, options.lr,
+        start=draw.start, seed=options.seed, engine=options.engine, progress=sys.stderr.isatty(),
+        tests={f"test_{name}": data for name, data in draw.tests.items()},
+        settings={
+            "RegressionTask": asdict(task), "draws": "reference",
+            "sequences": options.trainset_size, "test_sequences": options.testset_size,
+        },
+    )  # fmt: skip
+    history.seconds = seconds | history.seconds
+    if not options.track_value:
+        del history.series["value"]
+    return report(history, task, options)
+
+
+def report(history: History, task: RegressionTask, options: argparse.Namespace) -> int:
+    """Write what was asked for and say in a few lines what happened."""
+    if options.save:
+        history.to_csv(options.save)
+    if options.json:
+        record = history.record() | {"steps": len(history.loss), "final_loss": final_loss(history)}
+        text = json.dumps(record, indent=2) + "\n"
+        write_whole(options.json, lambda file: file.write(text.encode()))
+    seconds = ", ".join(f"{name} {value:.3g}" for name, value in history.seconds.items())
+    floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
+    print(f"{len(history.loss)} steps, loss {final_loss(history)}{floor}")
+    print(f"engine {history.engine}; seconds: {seconds}")
+    if options.show:
+        show(history, task, options.save or Path(f"{options.model}.csv"))
+    if history.ended == "diverged":
+        step = history.steps[-1]
+        print(f"the loss is not finite at step {step}; --lr takes less than {options.lr:g} here. "
+              f"The {step} steps before it are kept", file=sys.stderr)  # fmt: skip
+        return 3
+    if history.ended == "interrupted":
+        print(f"interrupted after {len(history.loss)} steps; they are kept", file=sys.stderr)
+        return 130
+    return 0
+
+
+def final_loss(history: History) -> float | None:
+    """The last finite loss."""
+    finite = history.loss[np.isfinite(history.loss)]
+    return float(finite[-1]) if len(finite) else None
+
+
+def show(history: History, task: RegressionTask, beside: Path) -> None:
+    """A window where there is a display; else a picture beside the data."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    from iclcore import figures
+
+    interactive = plt.get_backend().lower() in (
+        name.lower() for name in matplotlib.backends.backend_registry.list_builtin(
+            matplotlib.backends.BackendFilter.INTERACTIVE)
+    )  # fmt: skip
+    figure = figures.run(history, task).figure
+    if interactive:
+        plt.show()
+        return
+    path = beside.with_suffix(".png")
+    figure.savefig(path, dpi=150)
+    print(f"no display: the picture is in {path}")
+
+
+def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
+    """Tidy rows: quantity, index (number of components or eigenvector), step, value."""
+    task, model = problem(options, refuse)
+    if options.softmax:
+        refuse("argument --softmax: has no closed form; leave it out")
+    steps = np.unique(np.linspace(0, options.epoch - 1, THEORY_POINTS).astype(int))
+    lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
+    lines.append("quantity,index,step,value")
+    for m, loss in enumerate(theory.plateau_losses(task)):
+        lines.append(f"plateau_loss,{m},,{loss:.17g}")
+    if task.spectrum == "white":
+        c0 = options.head_num * options.init**2 / 2  # its mean over starts
+        course = theory.white_course(task, c0, options.lr * steps, model.divisor)
+        lines += [
+            f"merged_loss,,{step},{loss:.17g}" for step, loss in zip(steps, course, strict=True)
+        ]
+    limits = theory.head_limit(task, model.divisor)
+    for d, limit in enumerate(limits, start=1):
+        if options.init < limit:
+            s = theory.head_course(task, d, options.init, options.lr * steps, model.divisor)
+            lines += [
+                f"head_value,{d},{step},{value:.17g}" for step, value in zip(steps, s, strict=True)
+            ]
+    text = "\n".join(lines) + "\n"
+    if options.save:
+        write_whole(options.save, lambda file: file.write(text.encode()))
+    else:
+        sys.stdout.write(text)
+    return 0

@@ -1,0 +1,110 @@
+"""One function a figure: histories and theory in, a picture with its alt text out.
+
+Theory is dashed, simulation solid. Colours are Okabe and Ito's, safe for colour-blind readers.
+"""
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from iclcore import theory
+from iclcore.history import History
+from iclcore.task import RegressionTask
+
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, AMBER, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#F0E442", "#000000", "#767676"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER, BLACK)
+
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": mpl.cycler(color=PALETTE),
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A matplotlib figure and the sentence that says what it shows; displays itself in a notebook."""
+
+    figure: Canvas
+    alt: str
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        file = io.BytesIO()
+        self.figure.savefig(file, format="png", dpi=160)
+        picture = base64.b64encode(file.getvalue()).decode()
+        width = int(self.figure.get_figwidth() * 96)
+        return (
+            {"image/png": picture, "text/plain": self.alt},
+            {"image/png": {"alt": self.alt, "width": width}},
+        )
+
+
+def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 3.4, **grid):
+    """A canvas in the book's style, and its axes."""
+    with mpl.rc_context(STYLE):
+        figure = Canvas(figsize=(width, height), facecolor="white")
+        axes = figure.subplots(rows, columns, **grid)
+    return figure, axes
+
+
+def levels(
+    axes: Axes, losses: Sequence[float], name: str = r"$\mathcal{L}(\mathcal{M}_%d)$"
+) -> None:
+    """Dashed lines at the losses of the fixed points, each labelled at the right end."""
+    for m, loss in enumerate(losses):
+        axes.axhline(loss, **DASHED)
+        if name:
+            axes.annotate(
+                name % m, (1, loss), xycoords=("axes fraction", "data"), xytext=(3, 0),
+                textcoords="offset points", va="center", fontsize=8, color=GREY,
+            )  # fmt: skip
+
+
+def curve(axes: Axes, history: History, name: str = "loss", **style) -> None:
+    """One recorded series against steps; no more points than a picture can show."""
+    shown = np.unique(np.linspace(0, len(history.steps) - 1, 2000).astype(int))
+    axes.plot(history.steps[shown], history.series[name][shown], **style)
+
+
+def run(history: History, task: RegressionTask) -> Figure:
+    """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
+    values = history.series.get("value")
+    figure, axes = canvas(columns=2 if values is not None else 1, squeeze=False)
+    left = axes[0, 0]
+    for name, label in {
+        "loss": "training",
+        "test_in_weight": "in-weight test",
+        "test_in_context": "in-context test",
+    }.items():
+        if name in history.series:
+            curve(left, history, name, label=label)
+    if task.in_context == 1 and history.engine != "rows":
+        levels(left, theory.plateau_losses(task))
+    if history.floor is not None:
+        left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
+    left.set(xlabel="step", ylabel="mean squared error")
+    left.legend(fontsize=8)
+    if values is not None:
+        curve(axes[0, 1], history, "value")
+        axes[0, 1].set(xlabel="step", ylabel="value weight of each head")
+    final = history.loss[np.isfinite(history.loss)][-1]
+    alt = (
+        f"Training loss against step: from {history.loss[0]:.3g} to {final:.3g} "
+        f"in {len(history.loss):,} steps."
+    )
+    return Figure(figure, alt)

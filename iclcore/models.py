@@ -1,0 +1,151 @@
+"""The models: which weights they have, how these start, and how they enter the prediction.
+
+A model's weights are a dict of arrays, the heads stacked in front. ``modules`` says in torch what
+a model does with a sequence; here is what training needs beside it: every linear attention is
+ŷ_o = Σ_{d,a,b} c^o_{dab} x_q[d] S[a,b] with c^o_{dab} = Σ_h W_h[d,a] v_h^o[b], S = Σ_m token_m token_mᵀ.
+The factors (W, v) or (K, Q, v) of c are the only weights that can move.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from iclcore.checks import choice, positive, whole
+from iclcore.task import DIVISORS, Divisor
+
+Weights = dict[str, np.ndarray]
+Factors = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """``count`` weight matrices of one shape; ``draws``: how often the published code draws each."""
+
+    name: str
+    count: int
+    shape: tuple[int, int]
+    std: float
+    draws: int = 1
+
+
+@dataclass(frozen=True)
+class Model:
+    """What all models share: heads, scale ``init`` of the start, divisor of the sum over tokens."""
+
+    heads: int = 1
+    init: float = 1e-2
+    divisor: Divisor = "one"
+
+    def __post_init__(self) -> None:
+        whole("heads", self.heads)
+        positive("init", self.init)
+        choice("divisor", self.divisor, DIVISORS)
+
+    def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
+        raise NotImplementedError
+
+    def factors(self, weights: Weights, dim: int) -> Factors:
+        """Views of the weights that can move: (W, v) or (K, Q, v)."""
+        raise NotImplementedError
+
+    def start(
+        self,
+        dim: int,
+        outputs: int = 1,
+        seed: int = 0,
+        draw: Callable[[Sequence[Layer]], Weights] | None = None,
+    ) -> Weights:
+        """Gaussian weights, with those set to zero that would leave the paper's subspace."""
+        layers = self.layers(dim, outputs)
+        weights = draw(layers) if draw else _gaussian(layers, seed)
+        return self._enter_subspace(weights, dim)
+
+    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+        return weights
+
+
+@dataclass(frozen=True)
+class MergedAttention(Model):
+    """Key and query as one E x E matrix a head: score(n, m) = x_nᵀ KQ x_m."""
+
+    heads: int = 8
+    init: float = 1e-6
+    softmax: bool = False
+
+    def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
+        shape = (dim + outputs, dim + outputs)
+        return [
+            Layer("key_query", self.heads, shape, self.init),
+            Layer("value", self.heads, shape, self.init),
+        ]
+
+    def factors(self, weights: Weights, dim: int) -> Factors:
+        # the query's token has y = 0, and only the last `outputs` rows of a value reach ŷ
+        return weights["key_query"][:, :dim], weights["value"][:, dim:]
+
+    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+        weights["key_query"][:, :dim, -1] = 0
+        weights["value"][:, -1, :dim] = 0
+        return weights
+
+
+@dataclass(frozen=True)
+class SeparateAttention(Model):
+    """Key and query of rank R a head: score(n, m) = (Q x_n)·(K x_m)."""
+
+    heads: int = 5
+    init: float = 1e-2
+    rank: int = 1
+    softmax: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("rank", self.rank)
+
+    def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
+        size = dim + outputs
+        low = (self.rank, size)
+        # so that |k|, |q| and the value that counts all start near init
+        std = self.init / np.sqrt(self.rank * size)
+        return [
+            Layer("key", self.heads, low, std),
+            Layer("query", self.heads, low, std),
+            Layer("value", self.heads, (size, size), self.init, draws=2),
+        ]
+
+    def factors(self, weights: Weights, dim: int) -> Factors:
+        return weights["key"], weights["query"][:, :, :dim], weights["value"][:, dim:]
+
+    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+        weights["key"][:, :, -1] = 0
+        weights["value"][:, -1, :dim] = 0
+        return weights
+
+
+@dataclass(frozen=True)
+class CubicMLP(Model):
+    """Two linear layers on z = vec(β x_qᵀ), β the block of S between x and the last y."""
+
+    heads: int = 8
+    init: float = 1e-6
+
+    def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
+        return [
+            Layer("first", 1, (self.heads, dim * dim), self.init),
+            Layer("second", 1, (outputs, self.heads), self.init),
+        ]
+
+    def factors(self, weights: Weights, dim: int) -> Factors:
+        first = weights["first"][0].reshape(self.heads, dim, dim)  # z's first index is β's
+        return first.transpose(0, 2, 1), weights["second"][0].T[:, :, None]
+
+
+def _gaussian(layers: Sequence[Layer], seed: int) -> Weights:
+    rng = np.random.default_rng(seed)
+    return {a.name: a.std * rng.standard_normal((a.count, *a.shape)) for a in layers}
+
+
+def values(factors: Factors) -> np.ndarray:
+    """The value weight v_h that multiplies β: the last entry of each head's value matrix, (H,)."""
+    return factors[-1][:, -1, -1]

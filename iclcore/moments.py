@@ -1,0 +1,226 @@
+"""Everything that training linear attention needs to know of its data: three averages.
+
+With features φ_f = x_q[d] S[a, b] the prediction is cᵀφ, so the squared error over any data is
+L(c) = power − 2 crossᵀc + cᵀ gram c with gram = ⟨φφᵀ⟩, cross = ⟨y_q φ⟩, power = ⟨y_q²⟩ (per output).
+This is exact for a finite set, and a step on it costs the same whatever the number of sequences.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations_with_replacement
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from iclcore.models import CubicMLP, Factors, Model
+from iclcore.task import RegressionTask, Sequences, divide_by
+
+CHUNK = 2000  # sequences whose features are held at a time: 6 MB at D = 8
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which (a, b) of S count, and where: S[a, b] stands at pair ``pair[a, b]`` (S is symmetric)."""
+
+    dim: int
+    outputs: int
+    pair: Int[np.ndarray, "A B"]
+
+    @property
+    def pairs(self) -> int:
+        return int(self.pair.max()) + 1
+
+    @property
+    def size(self) -> int:
+        return self.dim * self.pairs
+
+    @property
+    def places(self) -> Int[np.ndarray, "2 pairs"]:
+        """For each pair an (a, b), as indices into S."""
+        a, b = np.unravel_index(np.unique(self.pair, return_index=True)[1], self.pair.shape)
+        return np.stack([a, b + self.dim + self.outputs - self.pair.shape[1]])
+
+
+def features(model: Model, dim: int, outputs: int) -> Features:
+    """All of S for attention; for MLP(z) only its block between x and the last y."""
+    if isinstance(model, CubicMLP):
+        return Features(dim, outputs, np.arange(dim)[:, None])
+    size = dim + outputs
+    pair = np.empty((size, size), dtype=int)
+    for p, (a, b) in enumerate(combinations_with_replacement(range(size), 2)):
+        pair[a, b] = pair[b, a] = p
+    return Features(dim, outputs, pair)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """gram, cross and power of ``count`` sequences (infinite for a population)."""
+
+    gram: Float[np.ndarray, "F F"]
+    cross: Float[np.ndarray, "O F"]
+    power: float
+    features: Features
+    count: float
+
+    def loss(self, c: Float[np.ndarray, "O F"]) -> float:
+        """Mean squared error, over sequences and outputs, of the predictor cᵀφ."""
+        quadratic = np.einsum("of,of->o", c @ self.gram - 2 * self.cross, c)
+        return float(self.power + quadratic.mean())
+
+    def floor(self) -> float:
+        """The least loss any linear attention can reach: power − crossᵀ gram⁺ cross."""
+        c = np.linalg.lstsq(self.gram, self.cross.T, rcond=1e-12)[0].T
+        return float(self.power - np.einsum("of,of->o", self.cross, c).mean())
+
+
+def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
+    """The weighted mean: chunks of one data set by their counts, or kinds of sequences by their share."""
+    parts = list(parts)
+    total = sum(weight for weight, _ in parts)
+
+    def mean(name: str):
+        return reduce(np.add, (weight / total * getattr(part, name) for weight, part in parts))
+
+    count = sum(part.count for _, part in parts)
+    kind = parts[0][1].features
+    return Moments(mean("gram"), mean("cross"), float(mean("power")), kind, count)
+
+
+def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
+    """c of a model's factors: ŷ = cᵀφ."""
+    *scoring, v = factors
+    w = scoring[0] if len(scoring) == 1 else np.einsum("hrd,hra->hda", scoring[1], scoring[0])
+    dense = np.einsum("hda,hob->odab", w, v)
+    c = np.zeros((v.shape[1], kind.dim, kind.pairs))
+    np.add.at(c, (slice(None), slice(None), kind.pair), dense)
+    return c.reshape(v.shape[1], -1)
+
+
+def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
+    """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
+    kind = features(model, data.x.shape[2], data.y.shape[2])
+    parts = (data[first : first + chunk] for first in range(0, len(data), chunk))
+    gram, cross, power = (
+        np.zeros((kind.size, kind.size)),
+        np.zeros((data.y.shape[2], kind.size)),
+        0.0,
+    )
+    for part in parts:
+        for tokens, target in part.prefixes():
+            phi = _phi(tokens.astype(float), kind, divide_by(model.divisor, tokens.shape[1]))
+            gram += phi.T @ phi
+            cross += target.T @ phi
+            power += np.sum(np.square(target, dtype=float)) / target.shape[1]
+    rows = len(data) * len(data.lengths)
+    return Moments(gram / rows, cross / rows, float(power / rows), kind, len(data))
+
+
+def _phi(
+    tokens: Float[np.ndarray, "P n E"], kind: Features, divisor: int
+) -> Float[np.ndarray, "P F"]:
+    a, b = kind.places
+    second = (tokens.transpose(0, 2, 1) @ tokens)[:, a, b] / divisor
+    return (tokens[:, -1, : kind.dim, None] * second[:, None, :]).reshape(len(tokens), -1)
+
+
+def of_population(task: RegressionTask, model: Model) -> Moments:
+    """Infinitely many sequences, in closed form, from the moments of Gaussian inputs."""
+    kind = features(model, task.dim, task.outputs)
+    share = task.in_context
+    parts = []
+    if share > 0:
+        parts.append((share, _population(task, model, kind, "own")))
+    if share < 1:
+        parts.append((1 - share, _population(task, model, kind, "shared" if share else "noise")))
+    return mix(parts)
+
+
+def _population(task: RegressionTask, model: Model, kind: Features, context: str) -> Moments:
+    """The context's labels by each sequence's ``own`` W, by the ``shared`` one, or ``noise``.
+
+    Given W, a token (x, y) is Gaussian with covariance Σ, so S, less the query's own xxᵀ, is
+    Wishart: ⟨S_ab S_cd⟩ = N² Σ_ab Σ_cd + N (Σ_ac Σ_bd + Σ_ad Σ_bc). The query is independent of it
+    and enters by its Gaussian moments of order two, four and six (Isserlis).
+    """
+    cov, dim, size = task.covariance, task.dim, task.dim + task.outputs
+    sigma, pairs, coupled, power = _token_moments(task, context)
+    query = np.zeros((size, size))
+    query[:dim, :dim] = cov
+    fourth, sixth = _isserlis(query, 4), _isserlis(query, 6)
+    fourth, sixth = fourth[:dim, :dim], sixth[:dim, :dim]
+    exchange = np.einsum("acbd->abcd", pairs) + np.einsum("adbc->abcd", pairs)
+
+    gram, cross = 0.0, 0.0
+    for tokens in task.lengths:
+        n, divisor = tokens - 1, divide_by(model.divisor, tokens)
+        context_part = np.einsum("ij,abcd->iabjcd", cov, n**2 * pairs + n * exchange)
+        mixed = np.einsum("ab,ijcd->iabjcd", sigma, fourth)
+        mixed += np.einsum("cd,ijab->iabjcd", sigma, fourth)
+        query_part = np.einsum("ijabcd->iabjcd", sixth)
+        gram = gram + (context_part + n * mixed + query_part) / divisor**2
+        labelled = context != "noise" or tokens == task.context + 1
+        if labelled:
+            linear = n * np.einsum("eoab,ed->odab", coupled, cov)
+            if context != "own":
+                linear += np.einsum("edab,eo->odab", fourth, task.shared)
+            cross = cross + linear / divisor
+    count = len(task.lengths)
+    a, b = kind.places
+    gram = gram[:, a, b][:, :, :, a, b].reshape(kind.size, kind.size) / count
+    cross = cross[:, :, a, b].reshape(task.outputs, kind.size) / count
+    if context == "noise":
+        power = (power + count - 1) / count  # all but the last target are standard normal
+    return Moments(gram, cross, power, kind, np.inf)
+
+
+def _token_moments(task: RegressionTask, context: str):
+    """⟨Σ⟩ (E, E), ⟨ΣΣ⟩ (E, E, E, E), ⟨W Σ⟩ (D, O, E, E) over W, and the query's ⟨y²⟩ per output."""
+    cov, dim, outputs = task.covariance, task.dim, task.outputs
+    size = dim + outputs
+    x, y = slice(None, dim), slice(dim, None)
+    if context != "own":
+        tie = np.concatenate([np.eye(dim), task.shared.T])
+        sigma = tie @ cov @ tie.T
+        power = float(np.trace(sigma[y, y]) / outputs)
+        if context == "noise":
+            sigma[x, y] = sigma[y, x] = 0
+            sigma[y, y] = np.eye(outputs)
+        pairs = np.einsum("ab,cd->abcd", sigma, sigma)
+        return sigma, pairs, np.einsum("eo,ab->eoab", task.shared, sigma), power
+
+    # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW; odd orders of W vanish
+    one, square = np.eye(outputs), cov @ cov
+    trace, trace2 = np.trace(cov), np.trace(square)
+    sigma = np.zeros((size, size))
+    sigma[x, x], sigma[y, y] = cov, trace * one
+    pairs = np.zeros((size,) * 4)
+    pairs[x, x, x, x] = np.einsum("ab,cd->abcd", cov, cov)
+    pairs[x, x, y, y] = trace * np.einsum("ab,op->abop", cov, one)
+    pairs[y, y, x, x] = trace * np.einsum("ab,op->opab", cov, one)
+    for form, place in {
+        "aocp": (x, y, x, y), "aopc": (x, y, y, x), "oacp": (y, x, x, y), "oapc": (y, x, y, x),
+    }.items():  # fmt: skip
+        pairs[place] = np.einsum(f"ac,op->{form}", square, one)
+    pairs[y, y, y, y] = trace**2 * np.einsum("op,rs->oprs", one, one)
+    pairs[y, y, y, y] += trace2 * np.einsum("or,ps->oprs", one, one)
+    pairs[y, y, y, y] += trace2 * np.einsum("os,pr->oprs", one, one)
+    coupled = np.zeros((dim, outputs, size, size))
+    coupled[:, :, x, y] = np.einsum("ea,op->eoap", cov, one)
+    coupled[:, :, y, x] = np.einsum("ea,op->eopa", cov, one)
+    return sigma, pairs, coupled, float(trace)
+
+
+def _isserlis(cov: np.ndarray, order: int) -> np.ndarray:
+    """E[x_i x_j …] of a centred Gaussian: the sum over pairings of products of covariances."""
+    letters = "ijklmn"[:order]
+
+    def pairings(rest: str):
+        if not rest:
+            yield ()
+        for other in rest[1:]:
+            for more in pairings(rest[1:].replace(other, "")):
+                yield (rest[0] + other, *more)
+
+    half = [cov] * (order // 2)
+    return sum(np.einsum(",".join(p) + "->" + letters, *half) for p in pairings(letters))

@@ -1,0 +1,109 @@
+"""The published code's draws: the same flags and seed give its data and its initial weights.
+
+Two generators run side by side, NumPy's legacy one and PyTorch's; what matters is the order in
+which each is asked. That of the first paper's code (commit 5bef809) is followed here, its float32 included.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from iclcore.checks import enough_to_whiten, whole
+from iclcore.models import Layer, Model, Weights
+from iclcore.task import RegressionTask, Sequences
+
+# numpy's draws pass through float64 and through this many sequences at a time, to bound memory
+CHUNK = 2000
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a published run starts from. The test sets are there if their size is not 0."""
+
+    train: Sequences
+    tests: dict[str, Sequences]
+    start: Weights
+    covariance: Float[np.ndarray, "D D"]
+
+
+def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed: int = 10) -> Draw:
+    """Training set, test sets and initial weights of the published run with this seed.
+
+    Of the task, ``seed`` and given eigenvectors play no part: the reference draws its own covariance.
+    """
+    whole("sequences", sequences)
+    enough_to_whiten("test", whole("test", test, least=0), task.dim)
+    if task.in_context == 1:
+        enough_to_whiten("sequences", sequences, task.dim)
+    legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
+    shared = torch.randn(task.dim, task.outputs, generator=generator)
+    shared = shared * (np.sqrt(task.dim) / shared.norm())
+    covariance = _covariance(task, legacy)
+
+    def sample(count: int, in_context: float) -> Sequences:
+        x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
+        own = torch.randn(count, task.dim, task.outputs, generator=generator)
+        if in_context == 1:
+            y = x @ _whiten(own)
+        elif in_context == 0:
+            y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
+            y[:, -1] = x[:, -1] @ shared
+        else:
+            own[int(count * in_context) :] = shared
+            y = x @ own
+        return Sequences(x.numpy(), y.numpy(), task.every_length)
+
+    train = sample(sequences, task.in_context)
+    tests = {"in_weight": sample(test, 0), "in_context": sample(test, 1)} if test else {}
+    start = model.start(task.dim, task.outputs, draw=lambda layers: _weights(layers, generator))
+    return Draw(train, tests, start, covariance)
+
+
+def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> Float[np.ndarray, "D D"]:
+    values = task.eigenvalues[::-1]
+    if task.spectrum == "white":
+        return np.diag(values)
+    basis = np.linalg.qr(legacy.randn(task.dim, task.dim))[0]
+    # published: eigenvalues 1, 2, …, D in this order; the other spectra ascend in the same way
+    return (basis * values) @ basis.T
+
+
+def _inputs(
+    legacy: np.random.RandomState, covariance: Float[np.ndarray, "D D"], count: int, tokens: int
+) -> Float[np.ndarray, "P T D"]:
+    dim = len(covariance)
+    x = np.empty((count, tokens, dim), dtype=np.float32)
+    for first in range(0, count, CHUNK):
+        part = x[first : first + CHUNK]
+        flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
+        part[:] = flat.reshape(part.shape)
+    return x - x.mean(axis=0)
+
+
+def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
+    """For each output: zero mean and unit unbiased covariance over the sequences."""
+    white = []
+    for vectors in own.unbind(dim=2):
+        vectors = vectors - vectors.mean(dim=0)
+        values, basis = torch.linalg.eigh(torch.cov(vectors.T))
+        white.append(vectors @ (basis * values.rsqrt()) @ basis.T)
+    return torch.stack(white, dim=2)
+
+
+def _weights(layers: Sequence[Layer], generator: torch.Generator) -> Weights:
+    """Every matrix is created as a Linear, whose default draw is thrown away, then drawn anew."""
+    for layer in layers:
+        for _ in range(layer.count):
+            torch.empty(layer.shape).uniform_(generator=generator)
+    weights = {}
+    for layer in layers:
+        drawn = [
+            [torch.empty(layer.shape).normal_(std=layer.std, generator=generator)
+             for _ in range(layer.draws)][-1]
+            for _ in range(layer.count)
+        ]  # fmt: skip
+        weights[layer.name] = torch.stack(drawn).double().numpy()
+    return weights

@@ -1,0 +1,143 @@
+"""What an in-context regression task is, and how its sequences are drawn.
+
+A sequence shows N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q; the answer is y_q = Wᵀ x_q.
+As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set to zero.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from iclcore.checks import choice, positive, share, whole
+
+SPECTRA = ("linear", "power", "white")
+Divisor = Literal["one", "context", "tokens"]
+DIVISORS = ("one", "context", "tokens")
+
+
+def divide_by(divisor: str, tokens: int) -> int:
+    """What the sum over a context of ``tokens`` tokens (query included) is divided by.
+
+    ``one``: the published code; ``context``: the paper's 1/N; ``tokens``: the published ``--vary_len``.
+    """
+    return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """P sequences of T tokens. ``y`` keeps the query's answer in its last row; tokens hide it.
+
+    With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of them
+    being the query each time; without, the whole sequence is the only one.
+    """
+
+    x: Float[np.ndarray, "P T D"]
+    y: Float[np.ndarray, "P T O"]
+    every_length: bool = False
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, part: slice) -> "Sequences":
+        return Sequences(self.x[part], self.y[part], self.every_length)
+
+    @property
+    def lengths(self) -> range:
+        """Numbers of tokens, the query included, over which the loss is averaged."""
+        tokens = self.x.shape[1]
+        return range(2 if self.every_length else tokens, tokens + 1)
+
+    def prefixes(
+        self,
+    ) -> Iterator[tuple[Float[np.ndarray, "P n E"], Float[np.ndarray, "P O"]]]:
+        """For each length: the tokens with the query's y hidden, and that y."""
+        for n in self.lengths:
+            tokens = np.concatenate([self.x[:, :n], self.y[:, :n]], axis=2)
+            tokens[:, -1, self.x.shape[2] :] = 0
+            yield tokens, self.y[:, n - 1]
+
+
+@dataclass(frozen=True)
+class RegressionTask:
+    """Linear regression in context: x ~ N(0, Λ) with tr Λ = 1, and a task matrix W a sequence.
+
+    ``spectrum`` is the law of Λ's eigenvalues (``linear``: λ_d ∝ d, ``power``: λ_d ∝ 1/d, ``white``)
+    or the eigenvalues themselves. A share ``in_context`` of the sequences has W ~ N(0, I) of its own;
+    the others share one W of norm √D (in-weight learning), and at share 0 their context is noise.
+    ``seed`` is that of the eigenvectors and of the shared W.
+    """
+
+    dim: int = 4
+    context: int = 31
+    outputs: int = 1
+    spectrum: str | tuple[float, ...] = "linear"
+    in_context: float = 1.0
+    every_length: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "context", "outputs"):
+            whole(name, getattr(self, name))
+        share("in_context", self.in_context)
+        if isinstance(self.spectrum, str):
+            choice("spectrum", self.spectrum, SPECTRA)
+        elif len(self.spectrum) != self.dim:
+            raise ValueError(f"spectrum takes {self.dim} eigenvalues, not {len(self.spectrum)}")
+        else:
+            for value in self.spectrum:
+                positive("spectrum", value)
+
+    @property
+    def lengths(self) -> range:
+        """Numbers of tokens, the query included, over which the loss is averaged."""
+        return range(2 if self.every_length else self.context + 1, self.context + 2)
+
+    @property
+    def eigenvalues(self) -> Float[np.ndarray, " D"]:
+        """λ_1 ≥ … ≥ λ_D; a named spectrum has trace 1, given eigenvalues are kept as they are."""
+        if not isinstance(self.spectrum, str):
+            return np.sort(np.array(self.spectrum, dtype=float))[::-1]
+        order = np.arange(1, self.dim + 1)
+        values = {"linear": order[::-1], "power": 1 / order, "white": np.ones(self.dim)}[
+            self.spectrum
+        ]
+        return values / values.sum()
+
+    @property
+    def eigenvectors(self) -> Float[np.ndarray, "D D"]:
+        """Columns e_1 … e_D, drawn from ``seed``; white input keeps the axes."""
+        if self.spectrum == "white":
+            return np.eye(self.dim)
+        return np.linalg.qr(self._rng("covariance").standard_normal((self.dim, self.dim)))[0]
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "D D"]:
+        """Λ = Σ_d λ_d e_d e_dᵀ."""
+        return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
+
+    @property
+    def shared(self) -> Float[np.ndarray, "D O"]:
+        """The W of the sequences that are not in-context, of Frobenius norm √D."""
+        w = self._rng("shared").standard_normal((self.dim, self.outputs))
+        return w * np.sqrt(self.dim) / np.linalg.norm(w)
+
+    def sample(self, sequences: int, seed: int = 0) -> Sequences:
+        """Independent draws; inputs and task matrices have generators of their own under ``seed``."""
+        whole("sequences", sequences)
+        tokens = self.context + 1
+        root = (self.eigenvectors * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
+        x = self._rng("inputs", seed).standard_normal((sequences, tokens, self.dim)) @ root
+        w = self._rng("tasks", seed).standard_normal((sequences, self.dim, self.outputs))
+        w[int(sequences * self.in_context) :] = self.shared
+        y = x @ w
+        if self.in_context == 0:
+            noise = self._rng("noise", seed).standard_normal((sequences, tokens - 1, self.outputs))
+            y[:, :-1] = noise
+        return Sequences(x, y, self.every_length)
+
+    def _rng(self, stream: str, *seeds: int) -> np.random.Generator:
+        number = ("covariance", "shared", "inputs", "tasks", "noise").index(stream)
+        return np.random.default_rng([number, self.seed, *seeds])

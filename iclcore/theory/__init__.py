@@ -1,0 +1,36 @@
+"""Closed forms and ordinary differential equations; nothing here is simulated, nothing loads torch.
+
+``linear``: the first paper, linear attention. ``multihead``: the second, multi-head softmax.
+"""
+
+from iclcore.theory.linear import (
+    conserved,
+    drop_time,
+    escape_time,
+    head_course,
+    head_limit,
+    learned,
+    pcr_predictor,
+    plateau_losses,
+    population_loss,
+    rates,
+    stable_rate,
+    white_course,
+    white_start,
+)
+
+__all__ = [
+    "conserved",
+    "drop_time",
+    "escape_time",
+    "head_course",
+    "head_limit",
+    "learned",
+    "pcr_predictor",
+    "plateau_losses",
+    "population_loss",
+    "rates",
+    "stable_rate",
+    "white_course",
+    "white_start",
+]

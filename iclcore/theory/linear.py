@@ -1,0 +1,213 @@
+"""Linear attention on in-context regression: fixed points, time courses, conservation laws.
+
+In the paper's subspace the prediction is ŷ = βᵀ M x_q with β = Σ_n y_n x_n / divisor, and over the
+population the loss is, in the eigenbasis of Λ, a sum over directions: everything below is a function of
+
+    a_d = g λ_d²           (how fast direction d is learned: E[y_q β_d x_d])
+    b_d = g₂ λ_d³ + h λ_d² (λ_d + tr Λ)     (what limits it: E[(β_d x_d)²])
+
+with the means over context lengths n of g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩, h = ⟨n/divisor²⟩. In the
+paper's convention (divisor = N) this is b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N). Time is learning rate times
+steps. N counts labelled examples, not the query. Losses are for one output or the mean over outputs.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from scipy.optimize import brentq
+
+from iclcore.checks import positive, whole
+from iclcore.models import Model, SeparateAttention, Weights
+from iclcore.task import Divisor, RegressionTask, divide_by
+
+
+def rates(
+    task: RegressionTask, divisor: Divisor = "one"
+) -> tuple[Float[np.ndarray, " D"], Float[np.ndarray, " D"]]:
+    """(a_d, b_d) of every eigenvector, from the largest eigenvalue down."""
+    if task.in_context != 1:
+        raise ValueError(f"theory takes tasks with in_context = 1, not {task.in_context}")
+    lam = task.eigenvalues
+    n = np.array([tokens - 1 for tokens in task.lengths])
+    share = n / np.array([divide_by(divisor, tokens) for tokens in task.lengths])
+    gain, square, spread = share.mean(), (share**2).mean(), (share**2 / n).mean()
+    return gain * lam**2, square * lam**3 + spread * lam**2 * (lam + lam.sum())
+
+
+# -- fixed points ---------------------------------------------------------------------------------
+
+
+def learned(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray, " D"]:
+    """What M is along each eigenvector once it is learned: a_d/b_d, or 1/(λ_d(1 + (1 + tr/λ_d)/N))."""
+    a, b = rates(task, divisor)
+    return a / b
+
+
+def plateau_losses(task: RegressionTask) -> Float[np.ndarray, " D+1"]:
+    """L(M_0) … L(M_D): tr Λ − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
+
+    The loss does not depend on the divisor, except that lengths are averaged with it.
+    """
+    a, b = rates(task, "tokens" if task.every_length else "context")
+    return task.eigenvalues.sum() - np.concatenate([[0], np.cumsum(a**2 / b)])
+
+
+def pcr_predictor(
+    task: RegressionTask,
+    components: int,
+    divisor: Divisor = "one",
+    covariance: Float[np.ndarray, "D D"] | None = None,
+) -> Float[np.ndarray, "D D"]:
+    """M_m of ŷ = βᵀ M_m x_q: principal component regression in context with m components.
+
+    ``covariance`` where the eigenvectors are not the task's own, as with the reference's draws.
+    """
+    whole("components", components, least=0)
+    basis = task.eigenvectors if covariance is None else np.linalg.eigh(covariance)[1][:, ::-1]
+    kept = basis[:, :components]
+    return (kept * learned(task, divisor)[:components]) @ kept.T
+
+
+def population_loss(
+    task: RegressionTask, predictor: Float[np.ndarray, "D D"], divisor: Divisor = "one"
+) -> float:
+    """L(M) = tr Λ − 2⟨A, M⟩ + tr(Mᵀ C M Λ), A = E[y_q β x_qᵀ], C = E[ββᵀ]."""
+    a, b = rates(task, divisor)
+    basis, lam = task.eigenvectors, task.eigenvalues
+    m = basis.T @ predictor @ basis
+    return float(lam.sum() - 2 * a @ np.diag(m) + np.einsum("ij,i,j->", m**2, b / lam, lam))
+
+
+# -- merged key and query, white input ------------------------------------------------------------
+
+
+def white_start(weights: Weights, dim: int) -> float:
+    """c₀ = Σ_h ((v_h + u_h)/2)², u_h = tr(U_h)/√D: what small weights hold of the growing direction.
+
+    U_h is the block of KQ_h between the query's x and the context's x.
+    """
+    value = weights["value"][:, -1, -1]
+    trace = np.trace(weights["key_query"][:, :dim, :dim], axis1=1, axis2=2)
+    return float(np.sum((value + trace / np.sqrt(dim)) ** 2) / 4)
+
+
+def _white(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
+    if np.ptp(task.eigenvalues) > 1e-12 * task.eigenvalues[0]:
+        raise ValueError(f"spectrum takes white for this closed form, not {task.spectrum!r}")
+    a, b = rates(task, divisor)
+    return float(a[0] * np.sqrt(task.dim)), float(b[0])
+
+
+def white_course(
+    task: RegressionTask,
+    c0: float,
+    time: Float[np.ndarray, " t"],
+    divisor: Divisor = "one",
+) -> Float[np.ndarray, " t"]:
+    """Loss L(t) = tr Λ − 2ac + bc² along ċ = 4c(a − bc), a logistic rise from c₀."""
+    a, b = _white(task, divisor)
+    c = (a / b) / (1 + (a / (b * c0) - 1) * np.exp(-4 * a * time))
+    return task.eigenvalues.sum() - 2 * a * c + b * c**2
+
+
+def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
+    """When c is half of its limit: t = ln(a/(b c₀) − 1)/(4a), later by ln(10)/(2a) a decade of init."""
+    a, b = _white(task, divisor)
+    return float(np.log(a / (b * c0) - 1) / (4 * a))
+
+
+# -- separate key and query -----------------------------------------------------------------------
+
+
+def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray, " D"]:
+    """|v| = |k| = |q| of a rank-one head that has learned eigenvector d alone: (a_d/b_d)^(1/3)."""
+    return np.cbrt(learned(task, divisor))
+
+
+def head_course(
+    task: RegressionTask,
+    component: int,
+    s0: float,
+    time: Float[np.ndarray, " t"],
+    divisor: Divisor = "one",
+) -> Float[np.ndarray, " t"]:
+    """s(t) of ds/dt = 2(a s² − b s⁵) for eigenvector ``component`` (1 is the largest), s(0) = s₀.
+
+    Not by a solver: with x = s/s* the ODE separates, 2 a s* t = F(x) − F(x₀) with F in closed form,
+    which is inverted by bisection to double precision, however long the plateau.
+    """
+    whole("component", component)
+    a, b = (float(each[component - 1]) for each in rates(task, divisor))
+    end = np.cbrt(a / b)
+    if not 0 < s0 < end:
+        raise ValueError(f"s0 takes a start between 0 and {end:.6g}, not {s0!r}")
+    elapsed = 2 * a * end * np.asarray(time, dtype=float)
+    first = _escape_integral(s0 / end)
+    x = np.array([_invert(first + tau) for tau in elapsed])
+    return end * x
+
+
+def _escape_integral(x: float) -> float:
+    """An antiderivative of 1/(x²(1 − x³)), in partial fractions: rises from −∞ at 0 to ∞ at 1."""
+    root = np.sqrt(3)
+    return (
+        -1 / x - np.log1p(-x) / 3 + np.log(x * x + x + 1) / 6 - np.arctan((2 * x + 1) / root) / root
+    )
+
+
+def _invert(level: float) -> float:
+    """x in (0, 1) with _escape_integral(x) = level."""
+    # 1 − x is resolved down to e^−40; beyond that s has reached its limit to double precision
+    low, high = 1 / (2 + abs(level)), 1 - np.exp(-36)
+    if _escape_integral(high) <= level:
+        return 1.0
+    return brentq(lambda x: _escape_integral(x) - level, low / 2, high, xtol=1e-15, rtol=1e-14)
+
+
+def escape_time(task: RegressionTask, component: int, s0: float, divisor: Divisor = "one") -> float:
+    """t ≈ 1/(2 a_d s₀): growth is hyperbolic, so a plateau lasts as 1/init, not as log(1/init)."""
+    a, _ = rates(task, divisor)
+    return float(1 / (2 * a[component - 1] * positive("s0", s0)))
+
+
+def conserved(
+    weights: Weights, dim: int
+) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
+    """v_h² − |K_h|² and |K_h|² − |Q_h|² (Frobenius), which gradient flow keeps for any rank.
+
+    Of each weight only the part that can move counts.
+    """
+    key, query, v = SeparateAttention().factors(weights, dim)
+    sizes = [np.sum(each**2, axis=(1, 2)) for each in (v, key, query)]
+    return sizes[0] - sizes[1], sizes[1] - sizes[2]
+
+
+# -- the edge of stability --------------------------------------------------------------------------
+
+
+def stable_rate(task: RegressionTask, model: Model) -> float:
+    """2/sharpness where training from small weights ends: a larger learning rate cannot stay there.
+
+    The Hessian is 2 JᵀGJ with G = ⟨(β_i x_j)²⟩ = b_i λ_j/λ_i and J = ∂M/∂weights at balanced weights.
+    Merged: JJᵀ = m(1 + uuᵀ), m = |M|, u = M/m. Separate: a head takes R eigenvectors with
+    v³ = Σ_d M_d; the value moves M along M/v, key and query move (i, d) and (d, i) by v M_d each.
+    """
+    a, b = rates(task, model.divisor)
+    end, dim = a / b, task.dim
+    force = np.sqrt(np.outer(b / task.eigenvalues, task.eigenvalues))
+    if isinstance(model, SeparateAttention):
+        moves, spread = [], np.zeros((dim, dim))
+        for first in range(0, min(dim, model.heads * model.rank), model.rank):
+            group = np.zeros(dim)
+            group[first : first + model.rank] = end[first : first + model.rank]
+            value = np.cbrt(group.sum())
+            spread += value * (group[:, None] + group)
+            moves.append(np.diag(group) / value)
+    else:
+        size = np.linalg.norm(end)
+        spread = np.full((dim, dim), size)
+        moves = [np.diag(end) / np.sqrt(size)]
+    hessian = np.diag((force**2 * spread).ravel())
+    for move in moves:
+        line = (force * move).ravel()
+        hessian += np.outer(line, line)
+    return float(1 / np.linalg.eigvalsh(hessian)[-1])

@@ -1,0 +1,143 @@
+"""``train``: a model, data, a number of steps; the engine that is exact and fast for them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from iclcore.checks import choice, positive, whole
+from iclcore.history import History, describe
+from iclcore.models import Model, Weights
+from iclcore.moments import Moments, of_sequences
+from iclcore.task import Sequences
+
+ENGINES = ("auto", "moments", "autograd")
+FIRST_BLOCK, BLOCK_SECONDS = 16, 0.1  # steps tried first; then as many as take about this long
+
+
+class Descent(Protocol):
+    """An engine: moves ``weights`` in place and reports each step from before it."""
+
+    engine: str
+    weights: Weights
+
+    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
+
+
+def train(
+    model: Model,
+    data: Sequences | Moments,
+    steps: int,
+    lr: float,
+    *,
+    start: Weights | None = None,
+    seed: int = 0,
+    tests: Mapping[str, Sequences | Moments] | None = None,
+    snapshots: Sequence[int] | np.ndarray = (),
+    engine: str = "auto",
+    progress: bool = False,
+    settings: dict | None = None,
+) -> History:
+    """Full-batch gradient descent from ``start`` (else drawn from ``seed``).
+
+    Linear models run on moments, softmax on the query's row; ``autograd`` runs the torch module.
+    Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all weights at
+    ``snapshots`` and at the end. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
+    """
+    whole("steps", steps)
+    positive("lr", lr)
+    snapshots = sorted(set(int(s) for s in snapshots))
+    if snapshots and not 0 <= snapshots[0] <= snapshots[-1] <= steps:
+        raise ValueError(f"snapshots takes steps from 0 to {steps}, not {snapshots}")
+    tests = dict(tests or {})
+    sets = [data, *tests.values()]
+    kind = choose(model, engine, all(isinstance(each, Sequences) for each in sets))
+
+    clock = time.perf_counter()
+    if kind == "moments":
+        sets = [s if isinstance(s, Moments) else of_sequences(s, model) for s in sets]
+        dim, outputs = sets[0].features.dim, sets[0].features.outputs
+    else:
+        dim, outputs = data.x.shape[2], data.y.shape[2]
+    start = model.start(dim, outputs, seed) if start is None else start
+    weights = {name: np.array(array, dtype=float) for name, array in start.items()}
+    seconds = {"moments": time.perf_counter() - clock}
+
+    clock = time.perf_counter()
+    descent = _engine(kind)(model, weights, sets[0], sets[1:], lr)
+    seconds["compilation"] = time.perf_counter() - clock
+
+    clock = time.perf_counter()
+    taken, ended, blocks = _run(descent, steps, snapshots, progress)
+    seconds["descent"] = time.perf_counter() - clock
+
+    loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    series = {"loss": loss, "value": values}
+    series |= {name: errors[:, i] for i, name in enumerate(tests)}
+    return History(
+        series=series,
+        settings={"seed": seed, **describe(model), "steps": steps, "lr": lr, **(settings or {})},
+        ended=ended,
+        engine=descent.engine,
+        floor=sets[0].floor() if kind == "moments" else None,
+        seconds=seconds,
+        snapshot_steps=np.array(sorted(taken), dtype=int),
+        snapshots={n: np.stack([taken[s][n] for s in sorted(taken)]) for n in weights if taken},
+        final={name: array.copy() for name, array in weights.items()},
+    )
+
+
+def choose(model: Model, engine: str = "auto", sequences: bool = True) -> str:
+    """The engine for a model: ``moments``, ``rows`` or ``autograd``."""
+    choice("engine", engine, ENGINES)
+    softmax = getattr(model, "softmax", False)
+    if engine == "moments" and softmax:
+        raise ValueError("engine moments takes linear models: softmax has no finite moments")
+    if (softmax or engine == "autograd") and not sequences:
+        raise ValueError("softmax and autograd take sequences as data, not moments")
+    return engine if engine != "auto" else "rows" if softmax else "moments"
+
+
+def _engine(kind: str) -> type:
+    if kind == "moments":
+        from iclcore.descent import MomentDescent as engine
+    elif kind == "rows":
+        from iclcore.softmax import RowDescent as engine
+    else:
+        from iclcore.modules import AutogradDescent as engine
+    return engine
+
+
+def _run(
+    descent: Descent, steps: int, snapshots: Sequence[int], progress: bool
+) -> tuple[dict[int, Weights], str, list]:
+    """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C."""
+    from tqdm import tqdm
+
+    taken: dict[int, Weights] = {}
+    blocks, done, ended, size = [], 0, "finished", FIRST_BLOCK
+    bar = tqdm(total=steps, unit=" steps", delay=1, disable=not progress, leave=False)
+    try:
+        while done < steps or done in snapshots:
+            if done in snapshots and done not in taken:
+                taken[done] = {name: array.copy() for name, array in descent.weights.items()}
+            if done == steps:
+                break
+            ahead = [stop - done for stop in snapshots if stop > done]
+            clock = time.perf_counter()
+            asked = min(size, steps - done, *ahead)
+            blocks.append(descent.advance(asked))
+            done += len(blocks[-1][0])
+            bar.update(len(blocks[-1][0]))
+            if not np.isfinite(blocks[-1][0][-1]):
+                ended = "diverged"
+                break
+            pace = asked / max(time.perf_counter() - clock, 1e-9)
+            size = max(1, int(min(4 * size, BLOCK_SECONDS * pace)))
+    except KeyboardInterrupt:
+        ended = "interrupted"
+        blocks = blocks or [descent.advance(0)]
+    finally:
+        bar.close()
+    return taken, ended, blocks

@@ -57,12 +57,15 @@ def chapters(root: Path = ROOT) -> dict[str, Path]:
     return {path.stem: path for path in paths if path.exists()}
 
 
-def canonical(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) -> str:
+def canonical(
+    source: nbformat.NotebookNode, executed: nbformat.NotebookNode, scale: str = "paper"
+) -> str:
     """`source` with the outputs of `executed`, without anything that differs from run to run.
 
     Cells are the author's own, so nothing the executor adds to them is kept. Widgets live only
     in a kernel: their state and their views (random ids) are dropped, and the picture or text
-    that each output also carries stays.
+    that each output also carries stays. Outputs at another scale than the paper's are marked:
+    they are not to be committed.
     """
     fresh = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
     for number, (cell, run) in enumerate(zip(source.cells, fresh, strict=True)):
@@ -79,6 +82,8 @@ def canonical(source: nbformat.NotebookNode, executed: nbformat.NotebookNode) ->
         source.metadata.pop(key, None)
     source.metadata.kernelspec = KERNEL
     source.metadata.language_info = {"name": "python"}
+    if scale != "paper":
+        source.metadata["scale"] = scale
     source.nbformat_minor = max(source.nbformat_minor, 5)
     return nbformat.writes(source) + "\n"
 
@@ -114,11 +119,7 @@ def execute(chapter: Path, scale: str, folder: Path) -> Result:
     elif chapter.read_text() != before:
         result.failure = f"{chapter.stem}: the notebook was changed while it ran; run it again"
     else:
-        result.text = canonical(source, nbformat.read(out, as_version=4))
-        if scale != "paper":  # a mark for the tests: such outputs are not to be committed
-            marked = nbformat.reads(result.text, as_version=4)
-            marked.metadata["scale"] = scale
-            result.text = nbformat.writes(marked) + "\n"
+        result.text = canonical(source, nbformat.read(out, as_version=4), scale)
     return result
 
 
@@ -133,13 +134,9 @@ def failure(chapter: Path, out: Path, stderr: str) -> str:
         for output in cell.get("outputs", []):
             if output.output_type == "error" and not allowed:
                 trace = "\n".join(output.traceback)
-                line = f"{chapter.stem}: cell {number} failed: {output.ename}: {output.evalue}"
-                return first_line(line) + "\n" + tail(trace)
+                reason = f"{output.ename}: {output.evalue}".splitlines()[0]
+                return f"{chapter.stem}: cell {number} failed: {reason}\n{tail(trace)}"
     return f"{chapter.stem}: the kernel did not finish\n{tail(stderr)}"
-
-
-def first_line(text: str) -> str:
-    return text.splitlines()[0]
 
 
 def tail(text: str) -> str:

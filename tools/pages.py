@@ -85,10 +85,18 @@ def stage_mathjax(app, error):
             copy_asset(str(source), str(target))
 
 
+def stage_downloads(app, error):
+    """Beside each notebook put a script that saves it; see book.js for why."""
+    for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
+        call = f"saveNotebook({json.dumps(path.name)}, {json.dumps(path.read_text())});\n"
+        path.with_name(path.name + ".js").write_text(call)
+
+
 def setup(app):
     app.connect("config-inited", repository_buttons, priority=900)
     app.connect("doctree-read", add_alt_texts)
     app.connect("doctree-read", add_times)
     app.connect("html-page-context", stay_offline, priority=900)
     app.connect("build-finished", stage_mathjax)
+    app.connect("build-finished", stage_downloads)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

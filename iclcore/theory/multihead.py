@@ -47,7 +47,9 @@ class MultiTask:
         if self.dim is None:
             object.__setattr__(self, "dim", sum(dims))
         if sum(dims) != self.dim:
-            raise ValueError(f"dims takes group sizes that sum to dim={self.dim}, not to {sum(dims)}")
+            raise ValueError(
+                f"dims takes group sizes that sum to dim={self.dim}, not to {sum(dims)}"
+            )
         whole("context", self.context, least=2)
         if not (np.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise takes a variance of at least 0, not {self.noise!r}")
@@ -169,9 +171,9 @@ def flow(
     t: Sequence[float] | Float[np.ndarray, " times"],
     width: int | None = None,
 ) -> Flow:
-    """Gradient flow of K, Q, V, O from balanced weights (K = Q, O = ±Vᵀ), in the spectral numbers:
+    """Gradient flow of K, Q, V, O from balanced weights (K = ±Q, O = ±Vᵀ), in the spectral numbers:
 
-    ω̇_i = −(2/√d_e) ω_i (1/d_i) ∂Loss/∂ω_i,   μ̇_i = −2 |μ_i| ∂Loss/∂μ_i, d_e = ``width`` (Σ d_i).
+    ω̇_i = −(2/√d_e) |ω_i| (1/d_i) ∂Loss/∂ω_i,   μ̇_i = −2 |μ_i| ∂Loss/∂μ_i, d_e = ``width`` (Σ d_i).
 
     Signs never change and a zero stays, so it runs in log|ω| and log|μ|; in plain coordinates
     weights that have decayed cross zero by round-off and run away (final loss 5.43, not 6.42). Many
@@ -199,8 +201,8 @@ def flow(
     def speed(_: float, u: np.ndarray) -> np.ndarray:
         omega, mu = values(u)
         by_omega, by_mu = gradient(task, omega, mu)
-        # d log|ω| = dω/ω, and |μ|/μ is the sign of μ.
-        return (-np.stack([rate * by_omega, 2 * signs[1] * by_mu]) * (signs != 0)).ravel()
+        # d log|ω| = dω/ω, and |ω|/ω is the sign.
+        return (-signs * np.stack([rate * by_omega, 2 * by_mu])).ravel()
 
     with np.errstate(over="ignore", invalid="ignore"):
         path = solve_ivp(

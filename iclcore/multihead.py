@@ -1,0 +1,157 @@
+"""Multi-head softmax attention on several tasks, every matrix of every head, trained by SGD.
+
+The model of ``theory.multihead``, with nothing assumed of its weights: K, Q, V, O of each head,
+whole sequences, fresh batches, in torch (loaded when first used). Weights are dicts of arrays with
+the heads in front. ``spectral`` trains the same model when the weights are decomposable.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from iclcore.checks import whole
+from iclcore.history import History
+from iclcore.spectral import FIGURE_1, chunks, descend, mean_and_error
+from iclcore.theory.multihead import MultiTask, check
+
+
+def start(
+    task: MultiTask,
+    omega0: Float[np.ndarray, "heads tasks"],
+    mu0: Float[np.ndarray, "heads tasks"],
+    width: int | None = None,
+) -> dict[str, Float[np.ndarray, "heads ..."]]:
+    """K, Q (d_e × (d+I)), V (I × (d+I)) and O (I × I) of every head, balanced, with these ω and μ."""
+    check(task, omega0, mu0)
+    width = task.dim if width is None else whole("width", width, least=task.dim)
+    heads, tasks = np.shape(omega0)
+    key = np.zeros((heads, width, task.dim + tasks))
+    value = np.zeros((heads, tasks, task.dim + tasks))
+    axis, group = np.arange(task.dim), np.repeat(np.arange(tasks), task.dims)
+    key[:, axis, axis] = np.sqrt(np.abs(omega0[:, group]) * np.sqrt(width))
+    value[:, np.arange(tasks), task.dim + np.arange(tasks)] = np.sqrt(np.abs(mu0))
+    query = key.copy()
+    query[:, axis, axis] *= np.sign(omega0[:, group])
+    output = value[:, :, task.dim :] * np.sign(mu0)[:, :, None]
+    return {"K": key, "Q": query, "V": value, "O": output}
+
+
+def spectrum(
+    task: MultiTask, weights: Mapping[str, Float[np.ndarray, "heads ..."]]
+) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+    """ω and μ of any weights: the means of KᵀQ/√d_e's diagonal on each group, the diagonal of OV_Y."""
+    K, Q, V, out = (weights[name] for name in "KQVO")
+    first = np.cumsum([0, *task.dims[:-1]])
+    diagonal = np.einsum("hea,hea->ha", K[..., : task.dim], Q[..., : task.dim], dtype=float)
+    omega = np.add.reduceat(diagonal, first, axis=1) / task.d / np.sqrt(K.shape[1])
+    return omega, np.einsum("hij,hji->hi", out, V[..., task.dim :], dtype=float)
+
+
+def departure(
+    task: MultiTask, weights: Mapping[str, Float[np.ndarray, "heads ..."]]
+) -> dict[str, float]:
+    """How far weights are from decomposable: the largest entry of KᵀQ/√d_e and of OV off ω and μ."""
+    K, Q, V, out = (np.asarray(weights[name], dtype=float) for name in "KQVO")
+    omega, mu = spectrum(task, weights)
+    W, U = K.swapaxes(1, 2) @ Q / np.sqrt(K.shape[1]), out @ V
+    axis, tasks = np.arange(task.dim), np.arange(task.tasks)
+    W[:, axis, axis] -= np.repeat(omega, task.dims, axis=1)
+    U[:, tasks, task.dim + tasks] -= mu
+    return {"KQ": float(np.abs(W).max()), "OV": float(np.abs(U).max())}
+
+
+def predict(
+    weights: Mapping[str, "torch.Tensor"],
+    tokens: Float[Any, "batch context d+I"],
+    query: Float[Any, "batch d+I"],
+) -> Float[Any, "batch I"]:
+    """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention."""
+    K, Q, V, out = (weights[name] for name in "KQVO")
+    asked = query @ Q.mT @ K / K.shape[1] ** 0.5
+    p = (tokens @ asked.permute(1, 2, 0)).softmax(1)
+    seen = (p.mT @ tokens).transpose(0, 1)
+    return (seen @ V.mT @ out.mT).sum(0)
+
+
+def sequences(
+    task: MultiTask, batch: int, generator: Any
+) -> tuple[
+    Float[Any, "batch context d+I"],
+    Float[Any, "batch d+I"],
+    Float[Any, "batch I"],
+]:
+    """Tokens (x, y), the query's token (q, 0) and its answers, in float32."""
+    import torch
+
+    d, tasks = task.dim, task.tasks
+    group = np.repeat(np.arange(tasks), task.dims)
+    power = torch.tensor(np.eye(tasks)[group] * np.sqrt(task.s / task.d), dtype=torch.float32)
+    G = torch.randn(batch, d, 1, generator=generator) * power
+    # The tokens' last columns begin as the noise of the labels.
+    tokens = torch.randn(batch, task.context, d + tasks, generator=generator)
+    y = tokens[..., :d] @ G
+    tokens[..., d:] = y if task.noise == 0 else y + task.noise**0.5 * tokens[..., d:]
+    query = torch.randn(batch, d + tasks, generator=generator)
+    query[:, d:] = 0
+    return tokens, query, (query[:, None, :d] @ G)[:, 0]
+
+
+def train_full(
+    task: MultiTask,
+    omega0: Float[np.ndarray, "heads tasks"],
+    mu0: Float[np.ndarray, "heads tasks"],
+    schedule: Sequence[tuple[float, float]] = FIGURE_1,
+    *,
+    batch: int = 256,
+    width: int | None = None,
+    seed: int = 0,
+) -> History:
+    """SGD on all matrices, in float32: its round-off is far below the noise of a batch."""
+    import torch
+
+    whole("batch", batch)
+    generator = torch.Generator().manual_seed(seed)
+    weights = {
+        name: torch.tensor(value, dtype=torch.float32, requires_grad=True)
+        for name, value in start(task, omega0, mu0, width).items()
+    }
+
+    def step(rate: float) -> float:
+        tokens, query, answer = sequences(task, batch, generator)
+        value = (predict(weights, tokens, query) - answer).square().sum(1).mean()
+        slopes = torch.autograd.grad(value, list(weights.values()))
+        with torch.no_grad():
+            for weight, slope in zip(weights.values(), slopes, strict=True):
+                weight.sub_(slope, alpha=rate)
+        return value.item()
+
+    arrays = {name: weight.detach().numpy() for name, weight in weights.items()}
+    return descend(
+        "full",
+        task,
+        schedule,
+        {"batch": batch, "width": arrays["K"].shape[1], "seed": seed},
+        read=lambda: spectrum(task, arrays),
+        step=step,
+        final=lambda: arrays,
+    )
+
+
+def test_loss(
+    task: MultiTask,
+    weights: Mapping[str, Float[np.ndarray, "heads ..."]],
+    count: int = 20_000,
+    seed: int = 1,
+) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
+    """Each task's loss of the whole model on fresh sequences, and its standard error."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
+    losses = []
+    for size in chunks(count):
+        tokens, query, answer = sequences(task, size, generator)
+        losses.append((predict(tensors, tokens, query) - answer).square().double().numpy())
+    return mean_and_error(np.concatenate(losses))

@@ -1,0 +1,238 @@
+"""Multi-head softmax attention by its spectral numbers alone: exact losses and training in I scalars.
+
+Of a sequence, decomposable weights (ω, μ: see ``theory.multihead``) use only z_{l,i} = ⟨x_l, q⟩/|q| on
+group i and r_i = |q_i|; what is left out is averaged in closed form. An exact reduction, not an
+approximation. Also here: what ``multihead``, the whole model, records and how it walks a schedule.
+"""
+
+import time as clock
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from iclcore.checks import positive, whole
+from iclcore.history import History, describe
+from iclcore.theory.multihead import MultiTask, check, root_width
+
+# (until this time, at this learning rate): smaller steps once the noise of SGD is what is seen.
+FIGURE_1 = ((4.0, 0.02), (8.0, 0.01), (12.0, 0.004))
+# Sequences at once, so that a Monte Carlo's arrays stay in cache.
+CHUNK = 512
+
+
+def draw(
+    task: MultiTask, sequences: int, rng: np.random.Generator, context: int | None = None
+) -> tuple[Float[np.ndarray, "sequences tasks"], Float[np.ndarray, "sequences context tasks"]]:
+    """r and z of fresh sequences: all that a loss of decomposable weights depends on."""
+    context = task.context if context is None else whole("context", context, least=2)
+    r = np.sqrt(rng.chisquare(task.dims, (sequences, task.tasks)))
+    return r, rng.standard_normal((sequences, context, task.tasks))
+
+
+def spectral_losses(
+    task: MultiTask,
+    omega: Float[np.ndarray, "heads tasks"],
+    mu: Float[np.ndarray, "heads tasks"],
+    r: Float[np.ndarray, "sequences tasks"],
+    z: Float[np.ndarray, "sequences context tasks"],
+) -> Float[np.ndarray, "sequences tasks"]:
+    """Each sequence's loss (s/d) [(r − Σ_h μ^h z·p^h)² + (dφ − 1) |Σ_h μ^h p^h|²], task by task.
+
+    The mean over what the reduction leaves out (x across q, g and ε) has been taken in closed form.
+    """
+    _, answer, gram = _attend(omega, mu, r, z)
+    spread = np.einsum("hi,bhk,ki->bi", mu, gram, mu)
+    return task.s / task.d * ((r - answer) ** 2 + (task.d * task.phi - 1) * spread)
+
+
+def spectral_gradient(
+    task: MultiTask,
+    omega: Float[np.ndarray, "heads tasks"],
+    mu: Float[np.ndarray, "heads tasks"],
+    r: Float[np.ndarray, "sequences tasks"],
+    z: Float[np.ndarray, "sequences context tasks"],
+) -> tuple[float, Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+    """The mean loss of a batch, all tasks together, and its ∂/∂ω and ∂/∂μ."""
+    p, answer, gram = _attend(omega, mu, r, z)
+    weight, across = task.s / task.d, task.d * task.phi - 1
+    error, pushed = r - answer, gram @ mu
+    value = (weight * (error**2 + across * (mu * pushed).sum(1))).sum(1).mean()
+    seen = p.swapaxes(1, 2) @ z
+    by_mu = 2 * weight * (across * pushed - error[:, None] * seen).mean(0)
+    # ∂/∂p_l^h, then through the softmax, then ∂score_l^h/∂ω_i^h = r_i z_{l,i}.
+    by_p = 2 * (p @ ((weight * across * mu) @ mu.T) - z @ ((weight * error)[:, :, None] * mu.T))
+    by_score = p * (by_p - (p * by_p).sum(1, keepdims=True))
+    by_omega = (by_score.swapaxes(1, 2) @ z * r[:, None]).mean(0)
+    return float(value), by_omega, by_mu
+
+
+def measure(
+    task: MultiTask,
+    omega: Float[np.ndarray, "heads tasks"],
+    mu: Float[np.ndarray, "heads tasks"],
+    sequences: int = 20_000,
+    seed: int = 0,
+    context: int | None = None,
+) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
+    """Each task's true loss by Monte Carlo, and its standard error; ``context`` to test on another L."""
+    check(task, omega, mu)
+    rng = np.random.default_rng(seed)
+    parts = [
+        spectral_losses(task, omega, mu, *draw(task, size, rng, context))
+        for size in chunks(sequences)
+    ]
+    return mean_and_error(np.concatenate(parts))
+
+
+def train_spectral(
+    task: MultiTask,
+    omega0: Float[np.ndarray, "heads tasks"],
+    mu0: Float[np.ndarray, "heads tasks"],
+    schedule: Sequence[tuple[float, float]] = FIGURE_1,
+    *,
+    batch: int = 256,
+    width: int | None = None,
+    seed: int = 0,
+) -> History:
+    """SGD on balanced decomposable weights, in float64: K = ±Q and O = ±Vᵀ are multiples of identities.
+
+    A step on k = √(|ω|√d_e) with ω's sign in Q multiplies it by 1 − η sign(ω) ∂Loss/∂ω/(d√d_e).
+    """
+    check(task, omega0, mu0)
+    rng = np.random.default_rng(seed)
+    omega, mu = np.array(omega0, dtype=float), np.array(mu0, dtype=float)
+    root = root_width(task, width) * task.d
+
+    def step(rate: float) -> float:
+        value, by_omega, by_mu = spectral_gradient(task, omega, mu, *draw(task, batch, rng))
+        omega[:] *= (1 - rate * np.sign(omega) * by_omega / root) ** 2
+        mu[:] *= (1 - rate * np.sign(mu) * by_mu) ** 2
+        return value
+
+    return descend(
+        "spectral",
+        task,
+        schedule,
+        {"batch": whole("batch", batch), "width": width or task.dim, "seed": seed},
+        read=lambda: (omega.copy(), mu.copy()),
+        step=step,
+        final=lambda: {"omega": omega, "mu": mu},
+    )
+
+
+def nonlinear_loss(
+    task: MultiTask,
+    target: Callable[[np.ndarray], np.ndarray],
+    omega: float,
+    mu: float,
+    sequences: int = 20_000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """The loss, and its standard error, of one head when labels are f(⟨g, x⟩) + ε with |g|² = s.
+
+    Two numbers a token: x_l along q, and across it in the plane of q and g.
+    """
+    if task.tasks != 1:
+        raise ValueError(f"task takes one group for a nonlinear target, not {task.tasks}")
+    rng = np.random.default_rng(seed)
+    d, s, losses = task.dims[0], task.s[0], []
+    for size in chunks(sequences):
+        r, along = (a[..., 0] for a in draw(task, size, rng))
+        across, noise = rng.standard_normal((2, *along.shape))
+        g = rng.standard_normal(size)
+        cosine = g / np.sqrt(g**2 + (rng.chisquare(d - 1, size) if d > 1 else 0))
+        u = np.sqrt(s) * (cosine * along.T + np.sqrt(1 - cosine**2) * across.T).T
+        y = target(u) + np.sqrt(task.noise) * noise
+        p = _softmax(omega * r[:, None] * along)
+        losses.append((target(np.sqrt(s) * r * cosine) - mu * (p * y).sum(1)) ** 2)
+    mean, error = mean_and_error(np.concatenate(losses)[:, None])
+    return float(mean[0]), float(error[0])
+
+
+# --- Walking a schedule, for this and for the whole model ----------------------------------------
+
+
+def spectra(
+    history: History,
+) -> tuple[Float[np.ndarray, "steps heads tasks"], Float[np.ndarray, "steps heads tasks"]]:
+    """ω and μ of every recorded step."""
+    tasks = sum(name.startswith("omega_task") for name in history.series)
+    return tuple(
+        np.stack([history.series[f"{name}_task{i + 1}"] for i in range(tasks)], axis=2)
+        for name in ("omega", "mu")
+    )
+
+
+def descend(
+    engine: str,
+    task: MultiTask,
+    schedule: Sequence[tuple[float, float]],
+    settings: dict,
+    read: Callable[[], tuple[np.ndarray, np.ndarray]],
+    step: Callable[[float], float],
+    final: Callable[[], dict[str, np.ndarray]],
+) -> History:
+    """Walk the schedule, recording every step from before it."""
+    rates = learning_rates(schedule)
+    before = clock.perf_counter()
+    rows, ended = [], "finished"
+    try:
+        for rate in rates:
+            omega, mu = read()
+            rows.append((omega, mu, step(rate)))
+            if not np.isfinite(rows[-1][2]):
+                ended = "diverged"
+                break
+    except KeyboardInterrupt:
+        ended = "interrupted"
+    omega, mu, loss = (np.array(column) for column in zip(*rows, strict=True))
+    series = {"loss": loss, "time": np.concatenate([[0.0], rates.cumsum()])[: len(loss)]}
+    for i in range(task.tasks):
+        series |= {f"omega_task{i + 1}": omega[:, :, i], f"mu_task{i + 1}": mu[:, :, i]}
+    return History(
+        series,
+        describe(task) | {"schedule": [list(map(float, part)) for part in schedule]} | settings,
+        ended=ended,
+        engine=engine,
+        seconds={"training": clock.perf_counter() - before},
+        final={name: np.array(value) for name, value in final().items()},
+    )
+
+
+def learning_rates(schedule: Sequence[tuple[float, float]]) -> Float[np.ndarray, " steps"]:
+    """The rate of every step of a schedule of (until this time, at this rate)."""
+    rates, now = [], 0.0
+    for until, rate in schedule:
+        positive("schedule", rate)
+        if not until > now:
+            raise ValueError(f"schedule takes increasing times, not {until!r} after {now:g}")
+        rates += [rate] * round((until - now) / rate)
+        now = until
+    if not rates:
+        raise ValueError("schedule takes at least one (time, rate)")
+    return np.array(rates)
+
+
+def _attend(
+    omega: np.ndarray, mu: np.ndarray, r: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Attention weights p, the answers' part along q, Σ_h μ^h z·p^h, and the gram pᵀp."""
+    p = _softmax(z @ (r[:, :, None] * omega.T))
+    return p, np.einsum("hi,bhi->bi", mu, p.swapaxes(1, 2) @ z), p.swapaxes(1, 2) @ p
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    """Over the tokens, axis 1."""
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True)
+
+
+def chunks(sequences: int) -> list[int]:
+    whole("sequences", sequences, least=2)
+    full, rest = divmod(sequences, CHUNK)
+    return [CHUNK] * full + [rest] * (rest > 0)
+
+
+def mean_and_error(losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return losses.mean(0), losses.std(0, ddof=1) / np.sqrt(len(losses))

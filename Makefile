@@ -53,7 +53,7 @@ lab: $(READY)
 	cd book && ../$(BIN)/jupyter lab
 
 test: export OMP_NUM_THREADS := 1
-test: $(READY) browser
+test: browser $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env tests book
@@ -63,9 +63,10 @@ bench: $(READY)
 
 # The browser tests drive Chromium; its name differs between systems.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
-	|| { command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium; } \
-	|| { echo "make test needs Chromium on the PATH (sudo apt-get install chromium, or Google Chrome)"; exit 1; }
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; \
+	then apt-get update -qq && apt-get install -y -qq chromium; \
+	else echo "make test needs chromium or google-chrome on the PATH (Debian: sudo apt-get install chromium)"; exit 1; fi
 
 clean:
 	rm -rf _build build *.egg-info .pytest_cache .ruff_cache .hypothesis

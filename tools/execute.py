@@ -105,7 +105,8 @@ def execute(chapter: Path, scale: str, folder: Path) -> Result:
     source = nbformat.reads(before := chapter.read_text(), as_version=4)
     out = folder / chapter.name
     command = [sys.executable, "-m", "papermill", str(chapter), str(out)]
-    command += ["--kernel", "python3", "--cwd", str(chapter.parent), "--no-progress-bar"]
+    command += ["--kernel", "python3", "--language", "python", "--no-progress-bar"]
+    command += ["--cwd", str(chapter.parent)]
     has_parameters = any("parameters" in c.metadata.get("tags", []) for c in source.cells)
     if scale != "paper" and has_parameters:
         command += ["-p", "scale", scale]

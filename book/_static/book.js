@@ -20,3 +20,8 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
 });
+
+// From file:// the search may not read the pages it finds: it lists their titles only.
+if (location.protocol === "file:") {
+  DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+}

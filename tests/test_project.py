@@ -1,0 +1,101 @@
+"""The project as a whole: pins, pages, commands, and nothing of one machine in the tree."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import nbformat
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+TRACKED = subprocess.run(
+    ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+).stdout.split("\0")[:-1]
+PIN = re.compile(r"(?P<name>[\w.-]+)==[\w.+]+ +# \S.*")
+
+
+def requirements():
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imports(source):
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.split(".")[0]
+
+
+def test_every_requirement_is_pinned_and_has_its_reason():
+    for line in requirements():
+        assert PIN.fullmatch(line), f"want `name==version  # reason`: {line}"
+
+
+def test_everything_imported_is_a_pinned_requirement():
+    pinned = {normal(PIN.fullmatch(line)["name"]) for line in requirements()}
+    local = {path.stem for folder in (".", "tools", "tests") for path in (ROOT / folder).iterdir()}
+    sources = [(p, (ROOT / p).read_text()) for p in TRACKED if p.endswith(".py")]
+    for path in (p for p in TRACKED if p.endswith(".ipynb")):
+        cells = nbformat.read(ROOT / path, as_version=4).cells
+        sources += [(path, cell.source) for cell in cells if cell.cell_type == "code"]
+    distributions = packages_distributions()
+    for path, source in sources:
+        for module in set(imports(source)) - set(sys.stdlib_module_names) - local:
+            names = {normal(name) for name in distributions.get(module, [])}
+            assert names & pinned, f"{path} imports {module}, which requirements.txt does not pin"
+
+
+def test_the_table_of_contents_and_the_pages_are_the_same_set():
+    toc = (ROOT / "_toc.yml").read_text()
+    named = set(re.findall(r"(?:root|file): (\S+)", toc))
+    assert yaml.safe_load(toc)["root"] in named
+    pages = {
+        str(Path(p).with_suffix("")) for p in TRACKED if re.fullmatch(r"book/\w+\.(md|ipynb)", p)
+    }
+    assert named == pages
+
+
+def test_ci_runs_what_the_readme_says():
+    readme = (ROOT / "README.md").read_text()
+    commands = re.findall(r"^make .*", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    first_block = re.search(r"```sh\n(.*?)```", readme, re.DOTALL)[1]
+    told = [line.split("#")[0].strip() for line in first_block.splitlines()]
+    assert told == commands == ["make book", "make test"]
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`make ([a-z]+)", readme)) <= targets
+
+
+def test_the_tree_holds_nothing_of_one_machine():
+    path = re.compile(r"/(?:home|root|Users|tmp|work)/\w|[A-Z]:\\Users")
+    for name in TRACKED:
+        file = ROOT / name
+        assert file.stat().st_size < 3_000_000, f"{name} is large"
+        if file.suffix in {
+            ".py",
+            ".md",
+            ".yml",
+            ".toml",
+            ".txt",
+            ".cff",
+            ".ipynb",
+            ".mjs",
+            ".js",
+            "",
+        }:
+            found = path.search(file.read_text())
+            assert not found, f"{name} has a path of one machine: {found[0]}"
+
+
+def test_modules_are_short_enough_to_read():
+    for name in TRACKED:
+        if name.endswith((".py", ".mjs")):
+            lines = len((ROOT / name).read_text().splitlines())
+            assert lines <= 400, f"{name} has {lines} lines"

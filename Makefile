@@ -50,7 +50,7 @@ serve: $(BUILT)
 	@$(BIN)/python tools/serve.py _build/html
 
 lab: $(READY)
-	cd book && ../$(BIN)/jupyter lab
+	cd book && ../$(BIN)/jupyter lab --allow-root  # a container's user is root
 
 test: export OMP_NUM_THREADS := 1
 test: browser $(BUILT)

@@ -63,6 +63,15 @@ def test_the_table_of_contents_and_the_pages_are_the_same_set():
     assert named == pages
 
 
+def test_the_reference_has_every_module_of_the_package():
+    page = (ROOT / "book" / "api.md").read_text()
+    shown = set(re.findall(r"automodule:: (\S+)", page))
+    inner = {"iclcore", "iclcore.__main__", "iclcore.checks", "iclcore.cli"}
+    files = (Path(p) for p in TRACKED if re.fullmatch(r"iclcore/.*\.py", p))
+    modules = {".".join(p.with_suffix("").parts).removesuffix(".__init__") for p in files}
+    assert shown == modules - inner
+
+
 def test_ci_runs_what_the_readme_says():
     readme = (ROOT / "README.md").read_text()
     commands = re.findall(r"^make .*", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -76,6 +77,21 @@ def stay_offline(app, pagename, templatename, context, doctree):
     ]
 
 
+def read_as_plain_text(app, what, name, obj, options, lines):
+    """Docstrings are plain text: |v| is a norm, * a product, an indented block a formula."""
+    plain = []
+    for line in lines:
+        starts_block = line.startswith("    ") and plain and not plain[-1]
+        if starts_block and not next(filter(None, reversed(plain)), "").startswith(" "):
+            plain += ["::", ""]
+        if not line.startswith(" "):
+            parts = re.split("(``.*?``)", line)
+            parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
+            line = "".join(parts)
+        plain.append(line)
+    lines[:] = plain
+
+
 def stage_mathjax(app, error):
     if error is None and app.builder.format == "html":
         wheel = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
@@ -96,6 +112,7 @@ def setup(app):
     app.connect("config-inited", repository_buttons, priority=900)
     app.connect("doctree-read", add_alt_texts)
     app.connect("doctree-read", add_times)
+    app.connect("autodoc-process-docstring", read_as_plain_text)
     app.connect("html-page-context", stay_offline, priority=900)
     app.connect("build-finished", stage_mathjax)
     app.connect("build-finished", stage_downloads)

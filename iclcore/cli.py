@@ -19,12 +19,13 @@ import numpy as np
 from iclcore import checks, theory
 from iclcore.history import History, write_whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
+from iclcore.stability import stable_rate
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import ENGINES, train
 
-# beyond this multiple of 2/sharpness every run that was tried left all bounds; between one and it
-# some find a flatter end, so those are let run
-HOPELESS = 4
+# Every run tried at this multiple of the edge of stability left all bounds or never came to rest;
+# between one and it some find a flatter end, so those are let run.
+HOPELESS = 8
 THEORY_POINTS = 201
 
 
@@ -179,7 +180,7 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     if options.engine == "moments" and options.softmax:
         refuse("argument --engine: moments takes linear attention, so leave out --softmax")
     if not options.softmax and task.in_context == 1:
-        limit = theory.stable_rate(task, model)
+        limit = stable_rate(task, model)
         if options.lr > HOPELESS * limit:
             refuse(
                 f"argument --lr: takes at most about {limit:.2g} with this model and task "
@@ -256,6 +257,7 @@ def show(history: History, task: RegressionTask, beside: Path) -> None:
     )  # fmt: skip
     figure = figures.run(history, task).figure
     if interactive:
+        plt.figure(figure)  # hands it to the window manager
         plt.show()
         return
     path = beside.with_suffix(".png")

@@ -5,11 +5,13 @@ Theory is dashed, simulation solid. Colours are Okabe and Ito's, safe for colour
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 
 import matplotlib as mpl
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
@@ -54,16 +56,25 @@ class Figure:
         )
 
 
+def drawn(function: Callable) -> Callable:
+    """Draw in the book's style, whatever the reader's own settings are."""
+
+    @wraps(function)
+    def inside(*args, **kwargs):
+        with mpl.rc_context(STYLE):
+            return function(*args, **kwargs)
+
+    return inside
+
+
 def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 3.4, **grid):
-    """A canvas in the book's style, and its axes."""
-    with mpl.rc_context(STYLE):
-        figure = Canvas(figsize=(width, height), facecolor="white")
-        axes = figure.subplots(rows, columns, **grid)
-    return figure, axes
+    """A canvas and its axes."""
+    figure = Canvas(figsize=(width, height), facecolor="white")
+    return figure, figure.subplots(rows, columns, **grid)
 
 
 def levels(
-    axes: Axes, losses: Sequence[float], name: str = r"$\mathcal{L}(\mathcal{M}_%d)$"
+    axes: Axes, losses: Float[np.ndarray, " levels"], name: str = r"$\mathcal{L}(\mathcal{M}_%d)$"
 ) -> None:
     """Dashed lines at the losses of the fixed points, each labelled at the right end."""
     for m, loss in enumerate(losses):
@@ -81,6 +92,7 @@ def curve(axes: Axes, history: History, name: str = "loss", **style) -> None:
     axes.plot(history.steps[shown], history.series[name][shown], **style)
 
 
+@drawn
 def run(history: History, task: RegressionTask) -> Figure:
     """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
     values = history.series.get("value")

@@ -55,13 +55,12 @@ def features(model: Model, dim: int, outputs: int) -> Features:
 
 @dataclass(frozen=True)
 class Moments:
-    """gram, cross and power of ``count`` sequences (infinite for a population)."""
+    """gram, cross and power of some sequences, or of a population."""
 
     gram: Float[np.ndarray, "F F"]
     cross: Float[np.ndarray, "O F"]
     power: float
     features: Features
-    count: float
 
     def loss(self, c: Float[np.ndarray, "O F"]) -> float:
         """Mean squared error, over sequences and outputs, of the predictor cᵀφ."""
@@ -82,9 +81,7 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
     def mean(name: str):
         return reduce(np.add, (weight / total * getattr(part, name) for weight, part in parts))
 
-    count = sum(part.count for _, part in parts)
-    kind = parts[0][1].features
-    return Moments(mean("gram"), mean("cross"), float(mean("power")), kind, count)
+    return Moments(mean("gram"), mean("cross"), float(mean("power")), parts[0][1].features)
 
 
 def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
@@ -113,7 +110,7 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
             cross += target.T @ phi
             power += np.sum(np.square(target, dtype=float)) / target.shape[1]
     rows = len(data) * len(data.lengths)
-    return Moments(gram / rows, cross / rows, float(power / rows), kind, len(data))
+    return Moments(gram / rows, cross / rows, float(power / rows), kind)
 
 
 def _phi(
@@ -171,7 +168,7 @@ def _population(task: RegressionTask, model: Model, kind: Features, context: str
     cross = cross[:, :, a, b].reshape(task.outputs, kind.size) / count
     if context == "noise":
         power = (power + count - 1) / count  # all but the last target are standard normal
-    return Moments(gram, cross, power, kind, np.inf)
+    return Moments(gram, cross, power, kind)
 
 
 def _token_moments(task: RegressionTask, context: str):

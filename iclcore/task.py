@@ -6,7 +6,6 @@ As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -14,7 +13,7 @@ from jaxtyping import Float
 from iclcore.checks import choice, positive, share, whole
 
 SPECTRA = ("linear", "power", "white")
-Divisor = Literal["one", "context", "tokens"]
+Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
 
 

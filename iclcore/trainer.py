@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ ENGINES = ("auto", "moments", "autograd")
 FIRST_BLOCK, BLOCK_SECONDS = 16, 0.1  # steps tried first; then as many as take about this long
 
 
+@runtime_checkable
 class Descent(Protocol):
     """An engine: moves ``weights`` in place and reports each step from before it."""
 

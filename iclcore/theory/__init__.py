@@ -14,7 +14,6 @@ from iclcore.theory.linear import (
     plateau_losses,
     population_loss,
     rates,
-    stable_rate,
     white_course,
     white_start,
 )
@@ -30,7 +29,6 @@ __all__ = [
     "plateau_losses",
     "population_loss",
     "rates",
-    "stable_rate",
     "white_course",
     "white_start",
 ]

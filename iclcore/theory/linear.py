@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.optimize import brentq
 
 from iclcore.checks import positive, whole
-from iclcore.models import Model, SeparateAttention, Weights
+from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask, divide_by
 
 
@@ -42,7 +42,7 @@ def learned(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray,
     return a / b
 
 
-def plateau_losses(task: RegressionTask) -> Float[np.ndarray, " D+1"]:
+def plateau_losses(task: RegressionTask) -> Float[np.ndarray, " levels"]:
     """L(M_0) … L(M_D): tr Λ − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
 
     The loss does not depend on the divisor, except that lengths are averaged with it.
@@ -179,35 +179,3 @@ def conserved(
     key, query, v = SeparateAttention().factors(weights, dim)
     sizes = [np.sum(each**2, axis=(1, 2)) for each in (v, key, query)]
     return sizes[0] - sizes[1], sizes[1] - sizes[2]
-
-
-# -- the edge of stability --------------------------------------------------------------------------
-
-
-def stable_rate(task: RegressionTask, model: Model) -> float:
-    """2/sharpness where training from small weights ends: a larger learning rate cannot stay there.
-
-    The Hessian is 2 JᵀGJ with G = ⟨(β_i x_j)²⟩ = b_i λ_j/λ_i and J = ∂M/∂weights at balanced weights.
-    Merged: JJᵀ = m(1 + uuᵀ), m = |M|, u = M/m. Separate: a head takes R eigenvectors with
-    v³ = Σ_d M_d; the value moves M along M/v, key and query move (i, d) and (d, i) by v M_d each.
-    """
-    a, b = rates(task, model.divisor)
-    end, dim = a / b, task.dim
-    force = np.sqrt(np.outer(b / task.eigenvalues, task.eigenvalues))
-    if isinstance(model, SeparateAttention):
-        moves, spread = [], np.zeros((dim, dim))
-        for first in range(0, min(dim, model.heads * model.rank), model.rank):
-            group = np.zeros(dim)
-            group[first : first + model.rank] = end[first : first + model.rank]
-            value = np.cbrt(group.sum())
-            spread += value * (group[:, None] + group)
-            moves.append(np.diag(group) / value)
-    else:
-        size = np.linalg.norm(end)
-        spread = np.full((dim, dim), size)
-        moves = [np.diag(end) / np.sqrt(size)]
-    hessian = np.diag((force**2 * spread).ravel())
-    for move in moves:
-        line = (force * move).ravel()
-        hessian += np.outer(line, line)
-    return float(1 / np.linalg.eigvalsh(hessian)[-1])

@@ -1,0 +1,62 @@
+"""The edge of stability: gradient descent cannot stay where learning rate × sharpness exceeds 2."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from iclcore import theory
+from iclcore.models import CubicMLP, Factors, Model, SeparateAttention
+from iclcore.moments import coefficients, features, of_population
+from iclcore.task import RegressionTask
+
+
+def stable_rate(task: RegressionTask, model: Model) -> float:
+    """2/sharpness of the population loss where training a linear model from small weights ends.
+
+    There no residual is left that the weights could fit, so the Hessian is 2 Jᵀ gram J with
+    J = ∂c/∂weights. All weights that can move count, not only those of the paper's subspace: what
+    leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
+    """
+    factors = balanced_end(task, model)
+    kind = features(model, task.dim, task.outputs)
+    columns = []
+    for place, factor in enumerate(factors):
+        for unit in np.eye(factor.size):  # c is linear in each factor: its slope is c of a unit
+            turned = [*factors[:place], unit.reshape(factor.shape), *factors[place + 1 :]]
+            columns.append(coefficients(tuple(turned), kind).ravel())
+    slope = np.stack(columns, axis=1)
+    gram = np.kron(np.eye(task.outputs), of_population(task, model).gram) / task.outputs
+    return float(1 / np.linalg.eigvalsh(slope.T @ gram @ slope)[-1])
+
+
+def balanced_end(task: RegressionTask, model: Model) -> Factors:
+    """Factors of the global minimum that training from small weights ends at, heads at zero left out.
+
+    Balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
+    a head, the largest first. Several outputs have heads of their own; of MLP(z) only the last
+    output has its β in z.
+    """
+    single = replace(task, in_context=1.0)
+    gains = theory.learned(single, model.divisor)
+    outputs, dim = task.outputs, task.dim
+    rank = getattr(model, "rank", dim)
+    groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
+    groups = groups[: max(1, model.heads // outputs)]
+    width = features(model, dim, outputs).pair.shape
+    taught = [outputs - 1] if isinstance(model, CubicMLP) else range(outputs)
+    heads = len(groups) * len(taught)
+    v = np.zeros((heads, outputs, width[1]))
+    key, query = np.zeros((heads, rank, width[0])), np.zeros((heads, rank, dim))
+    w = np.zeros((heads, dim, width[0]))
+    for i, o in enumerate(taught):
+        for g, group in enumerate(groups):
+            h, basis = i * len(groups) + g, task.eigenvectors[:, group]
+            if isinstance(model, SeparateAttention):
+                value = np.cbrt(gains[group].sum())
+                part = (basis * np.sqrt(gains[group] / value)).T
+                key[h, : len(group), :dim] = query[h, : len(group)] = part
+            else:
+                value = np.sqrt(np.linalg.norm(gains))
+                w[h, :, :dim] = (basis * gains) @ basis.T / value
+            v[h, o, o - outputs] = value
+    return (key, query, v) if isinstance(model, SeparateAttention) else (w, v)

@@ -1,0 +1,41 @@
+"""Shapes in type hints are checked in every test; one tolerance for all comparisons."""
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import numpy as np
+import pytest
+from jaxtyping import install_import_hook
+
+# not `descent` and `softmax`: numba compiles their functions and must see them bare
+CHECKED = (
+    "figures",
+    "history",
+    "models",
+    "modules",
+    "moments",
+    "reference",
+    "stability",
+    "task",
+    "theory",
+    "trainer",
+)
+install_import_hook([f"iclcore.{room}" for room in CHECKED], "shapes.check")
+
+EXACT = 1e-9  # float64 along different routes: round-off of some thousand operations, with room
+
+
+def close(actual, expected, within: float = EXACT) -> None:
+    """|actual − expected| ≤ within · (1 + |expected|) everywhere. A looser bound says why."""
+    actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
+    assert actual.shape == expected.shape, (actual.shape, expected.shape)
+    gap = np.max(np.abs(actual - expected) / (1 + np.abs(expected)), initial=0.0)
+    assert gap <= within, f"differs by {gap:.3g}, allowed {within:.3g}"
+
+
+@pytest.fixture
+def in_folder(tmp_path, monkeypatch):
+    """An empty folder as the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

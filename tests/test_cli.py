@@ -1,0 +1,142 @@
+"""The command line, as a process where the process matters."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from iclcore import History
+from iclcore.cli import main
+
+SMALL = "--trainset_size 60 --epoch 40"
+PUBLISHED = (
+    "--model attnM --head 8 --init 1e-6 --show",
+    "--model mlp --cubic_feat --head 8 --init 1e-6 --show",
+    "--model attnS --head 5 --init 1e-2 --epoch 10001 --lr 0.02 --show",
+    *(
+        f"--model attnS --head 9 --KQ_dim {r} --in_dim 8 --seq_len 32 --init 5e-3 "
+        "--trainset_size 2000 --epoch 20001 --lr 0.02"  # at 80,000 in the bench
+        for r in (8, 4, 2, 1)
+    ),
+    *(
+        f"--model attnM --icl {c} --head 8 --testset 5000 --init 1e-6 --white_cov --lr 0.0005 --epoch 4001"
+        for c in (0, 0.2, 0.4, 0.6, 0.8, 1)
+    ),
+)
+
+
+def command(line: str, **kind):
+    return [sys.executable, "-m", "iclcore", *shlex.split(line)]
+
+
+@pytest.mark.parametrize("flags", PUBLISHED)
+def test_published_commands_run(flags, in_folder, capsys):
+    assert main(["train", *shlex.split(flags), "--save", "run.csv"]) == 0
+    history = History.from_csv("run.csv")
+    epoch = int(flags.split("--epoch ")[1].split()[0]) if "--epoch" in flags else 6001
+    assert len(history.loss) == epoch and history.floor <= history.loss[-1] < 0.5 * history.loss[0]
+    assert ("test_in_weight" in history.series) == ("--testset" in flags)
+    if "--show" in flags:
+        assert "the picture is in run.png" in capsys.readouterr().out
+        assert (in_folder / "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_files(in_folder):
+    flags = f"train --model attnS --head 2 --testset 30 --track_value --save f.csv --json f.json {SMALL}"
+    assert main(shlex.split(flags)) == 0
+    lines = (in_folder / "f.csv").read_text().splitlines()
+    rows = [line for line in lines if not line.startswith("#")]
+    assert rows[0] == "step,loss,test_in_weight,test_in_context,value_1,value_2"
+    assert len(rows) == 41 and rows[1].startswith("0,") and rows[-1].startswith("39,")
+    assert any(line.startswith('# settings: {"seed": 10') for line in lines)
+    record = json.loads((in_folder / "f.json").read_text())
+    assert {"data", "moments", "descent", "compilation"} <= set(record["seconds"])
+    assert record["engine"] == "moments" and record["versions"]["torch"].startswith("2.13")
+    assert record["final_loss"] == float(rows[-1].split(",")[1]) >= record["floor"]
+
+
+def test_engines_give_one_curve(in_folder):
+    for engine in ("moments", "autograd"):
+        assert main(shlex.split(f"train --engine {engine} --save {engine}.csv {SMALL}")) == 0
+    fast, slow = (History.from_csv(f"{engine}.csv") for engine in ("moments", "autograd"))
+    np.testing.assert_allclose(fast.loss, slow.loss, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "flags, named, says",
+    [
+        ("--head_num 0", "--head_num", "at least 1"),
+        ("--head 2.5", "--head", "whole number"),
+        ("--model attnS --KQ_dim 0", "--rank", "at least 1"),
+        ("--model attnM --rank 2", "--rank", "attnS"),
+        ("--icl 1.5", "--icl", "from 0 to 1"),
+        ("--icl nan", "--icl", "from 0 to 1"),
+        ("--seq_len 1", "--seq_len", "at least 2"),
+        ("--trainset_size 4", "--trainset_size", "at least 5 sequences"),
+        ("--testset 3", "--testset_size", "at least 5 sequences"),
+        ("--lr inf", "--lr", "finite"),
+        ("--lr 5", "--lr", "diverges"),
+        ("--init -1", "--init", "above 0"),
+        ("--save nowhere/f.csv", "--save", "folder to write in"),
+        ("--json .", "--json", "folder to write in"),
+        ("--fish", "--fish", "no flag of train"),
+        ("--epochs 5", "--epochs", "did you mean --epoch?"),
+        ("--model mlp", "--model", "--cubic_feat"),
+        ("--cubic_feat", "--cubic_feat", "mlp"),
+        ("--model mlp --cubic_feat --vary_len", "--vary_len", "not mlp"),
+        ("--model mlp --cubic_feat --softmax", "--softmax", "not mlp"),
+        ("--white_cov --spectrum power", "--white_cov", "contradicts"),
+        ("--softmax --engine moments", "--engine", "--softmax"),
+    ],
+)
+def test_bad_input(flags, named, says, in_folder, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", *shlex.split(flags)])
+    said = capsys.readouterr()
+    assert stop.value.code == 2 and not said.out
+    assert said.err.count("\n") == 1 and named in said.err and says in said.err
+    assert not list(in_folder.iterdir())
+
+
+def test_divergence_keeps_the_curve(in_folder, capsys):
+    assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 --save d.csv {SMALL}")) == 3
+    assert "not finite at step" in capsys.readouterr().err
+    history = History.from_csv("d.csv")
+    assert (
+        history.ended == "diverged" and 0 < np.isfinite(history.loss).sum() == len(history.loss) - 1
+    )
+
+
+def test_interrupt_keeps_the_curve(in_folder):
+    """No bar where standard error is no terminal; Ctrl-C saves."""
+    flags = "train --model attnS --engine autograd --epoch 1000000 --save i.csv"
+    run = subprocess.Popen(
+        command(flags), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
+    )
+    time.sleep(6)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=120)
+    assert run.returncode == 130, (out, err)
+    assert err.count("\n") == 1 and "they are kept" in err
+    assert len(History.from_csv("i.csv").loss) > 10
+
+
+def test_theory(in_folder, capsys):
+    assert main(shlex.split("theory --white_cov --head 8 --init 1e-6")) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows[0] == ["quantity", "index", "step", "value"]
+    names = {row[0] for row in rows[1:]}
+    assert names == {"plateau_loss", "merged_loss", "head_value"}
+    assert float(rows[1][3]) == pytest.approx(1)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "iclcore", "theory"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "torch" not in done.stderr

@@ -1,0 +1,263 @@
+"""Finite differences, autograd, moments and MLP(z) give one gradient at random weights."""
+
+import numpy as np
+import pytest
+from conftest import close
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
+from iclcore.descent import MomentDescent, gradient, symmetric_product
+from iclcore.models import Model
+from iclcore.modules import _tensors, mean_loss, module
+from iclcore.moments import Moments, coefficients, features, mix, of_population, of_sequences
+from iclcore.softmax import _blocks, row_pass
+from iclcore.task import Sequences
+
+MODELS = (
+    MergedAttention(heads=3, init=0.5),
+    MergedAttention(heads=2, init=0.5, divisor="context"),
+    SeparateAttention(heads=4, rank=1, init=0.7),
+    SeparateAttention(heads=2, rank=3, init=0.7, divisor="tokens"),
+    CubicMLP(heads=3, init=0.5),
+)
+TASKS = (
+    RegressionTask(dim=3, context=5),
+    RegressionTask(dim=2, context=4, outputs=2, spectrum="power", in_context=0.5),
+    RegressionTask(dim=3, context=4, every_length=True, in_context=0.0),
+)
+
+
+def everywhere(model: Model, dim: int, outputs: int, seed: int = 0) -> dict:
+    """Weights that are zero nowhere, so that nothing hides behind the subspace of the start."""
+    rng = np.random.default_rng(seed)
+    shapes = {layer.name: (layer.count, *layer.shape) for layer in model.layers(dim, outputs)}
+    return {name: 0.5 * rng.standard_normal(shape) for name, shape in shapes.items()}
+
+
+def naive_loss(model: Model, weights: dict, data: Sequences) -> float:
+    """The published definition, token by token and head by head, in plain loops over heads."""
+    total = []
+    for tokens, target in data.prefixes():
+        outputs = target.shape[1]
+        output = np.zeros_like(tokens)
+        if isinstance(model, CubicMLP):
+            dim = tokens.shape[2] - outputs
+            second_moment = np.einsum("pma,pmb->pab", tokens, tokens)
+            z = np.einsum("pa,pd->pad", second_moment[:, :dim, -1], tokens[:, -1, :dim])
+            hidden = z.reshape(len(z), -1) @ weights["first"][0].T
+            prediction = hidden @ weights["second"][0].T
+        else:
+            for h in range(model.heads):
+                if "key_query" in weights:
+                    score = tokens @ weights["key_query"][h] @ tokens.transpose(0, 2, 1)
+                else:
+                    query, key = weights["query"][h], weights["key"][h]
+                    score = (tokens @ query.T) @ (tokens @ key.T).transpose(0, 2, 1)
+                if model.softmax:
+                    score = np.exp(score - score.max(axis=2, keepdims=True))
+                    score /= score.sum(axis=2, keepdims=True)
+                output += score @ (tokens @ weights["value"][h].T)
+            prediction = output[:, -1, -outputs:]
+        divisor = {"one": 1, "context": tokens.shape[1] - 1, "tokens": tokens.shape[1]}
+        total.append(np.mean((prediction / divisor[model.divisor] - target) ** 2))
+    return float(np.mean(total))
+
+
+def by_differences(model: Model, weights: dict, data: Sequences, step: float = 1e-5) -> dict:
+    """Central differences of the naive loss; error step² times the third derivative."""
+    slopes = {name: np.zeros_like(array) for name, array in weights.items()}
+    for name, array in weights.items():
+        for place in np.ndindex(array.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = {key: value.copy() for key, value in weights.items()}
+                moved[name][place] += sign * step
+                ends.append(naive_loss(model, moved, data))
+            slopes[name][place] = (ends[0] - ends[1]) / (2 * step)
+    return slopes
+
+
+def by_autograd(model: Model, weights: dict, data: Sequences) -> tuple[float, dict]:
+    net = module(model, weights, data.y.shape[2])
+    loss = mean_loss(net, _tensors(data))
+    loss.backward()
+    slopes = {
+        name: np.zeros_like(weights[name]) if p.grad is None else p.grad.numpy()
+        for name, p in net.named_parameters()
+    }
+    return loss.item(), slopes
+
+
+def embed(model: Model, parts, like: dict, dim: int) -> dict:
+    """Gradients of the factors at their places in the weights; the rest cannot move."""
+    full = {name: np.zeros_like(array) for name, array in like.items()}
+    for view, part in zip(model.factors(full, dim), parts, strict=True):
+        view[...] = part
+    return full
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda t: f"D{t.dim}O{t.outputs}icl{t.in_context}")
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{type(m).__name__}-{m.divisor}")
+def test_four_ways_agree(model, task):
+    data = task.sample(11, seed=3)
+    weights = everywhere(model, task.dim, task.outputs)
+    moments = of_sequences(data, model)
+    factors = model.factors(weights, task.dim)
+
+    loss, slopes = by_autograd(model, weights, data)
+    close(naive_loss(model, weights, data), loss)
+    close(moments.loss(coefficients(factors, moments.features)), loss)
+    by_moments = embed(model, gradient(factors, moments), weights, task.dim)
+    differences = by_differences(model, weights, data)
+    for name, slope in slopes.items():
+        close(by_moments[name], slope)
+        # central differences keep about two thirds of the digits: step² and round-off/step
+        close(differences[name], slope, within=1e-7)
+
+    # the compiled step is weights − lr · gradient
+    moved = {name: array.copy() for name, array in weights.items()}
+    recorded, _, values = MomentDescent(model, moved, moments, [], lr=0.1).advance(1)
+    close(recorded, [loss])
+    close(values[0], factors[-1][:, -1, -1])
+    for name, slope in slopes.items():
+        close(moved[name], weights[name] - 0.1 * slope)
+
+
+def test_merged_attention_is_mlp_of_z():
+    """In the paper's subspace both networks have one loss, and one gradient along it (Figure 1)."""
+    task = RegressionTask(dim=3, context=6)
+    data = task.sample(20)
+    attention, mlp = MergedAttention(heads=4, init=0.3), CubicMLP(heads=4, init=0.3)
+    weights = attention.start(3, seed=5)
+    w, v = attention.factors(weights, 3)
+    first = w[:, :, :3].transpose(0, 2, 1).reshape(1, 4, 9)
+    held = {"first": first.copy(), "second": v[:, 0, -1][None, None].copy()}
+    loss, slopes = by_autograd(attention, weights, data)
+    loss_mlp, slopes_mlp = by_autograd(mlp, held, data)
+    close(loss_mlp, loss)
+    dw, dv = attention.factors(slopes, 3)
+    close(slopes_mlp["first"][0].reshape(4, 3, 3), dw[:, :, :3].transpose(0, 2, 1))
+    close(slopes_mlp["second"][0, 0], dv[:, 0, -1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MergedAttention(heads=3, init=0.8, softmax=True),
+        SeparateAttention(heads=3, rank=2, init=1.0, softmax=True, divisor="tokens"),
+    ],
+    ids=["merged", "separate"],
+)
+@pytest.mark.parametrize("every_length", [False, True], ids=["whole", "every_length"])
+def test_softmax_rows_are_autograd(model, every_length):
+    task = RegressionTask(dim=3, context=7, outputs=2, every_length=every_length)
+    data = task.sample(150)  # more than a block, not a multiple of it
+    weights = everywhere(model, 3, 2)
+    loss, slopes = by_autograd(model, weights, data)
+    close(naive_loss(model, weights, data), loss)
+    factors = model.factors(weights, 3)
+    w = factors[0] if len(factors) == 2 else np.einsum("hrd,hra->hda", factors[1], factors[0])
+    got, dw, dv = row_pass(w, factors[-1], _blocks(data, model))
+    # float32 within a block of sequences
+    close(got, loss, within=1e-6)
+    close(dv, model.factors(slopes, 3)[-1], within=1e-6)
+    if len(factors) == 2:
+        close(dw, model.factors(slopes, 3)[0], within=1e-6)
+    else:
+        close(np.einsum("hrd,hda->hra", factors[1], dw), slopes["key"], within=1e-6)
+
+
+# -- invariances ----------------------------------------------------------------------------------
+
+
+def loss_of(model: Model, weights: dict, moments: Moments) -> float:
+    return moments.loss(
+        coefficients(model.factors(weights, moments.features.dim), moments.features)
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(0, 99)
+)
+def test_symmetries(dim, outputs, heads, rank, seed):
+    rng = np.random.default_rng(seed)
+    data = RegressionTask(dim=dim, context=3, outputs=outputs).sample(8, seed=seed)
+    model = SeparateAttention(heads=heads, rank=rank)
+    weights = everywhere(model, dim, outputs, seed)
+    moments = of_sequences(data, model)
+    loss = loss_of(model, weights, moments)
+
+    order = rng.permutation(heads)
+    permuted = {name: array[order] for name, array in weights.items()}
+    close(loss_of(model, permuted, moments), loss)
+
+    scale = rng.uniform(0.5, 2, size=(heads, 1, 1))  # v → c v, K → K/c
+    rescaled = {**weights, "value": weights["value"] * scale, "key": weights["key"] / scale}
+    close(loss_of(model, rescaled, moments), loss)
+
+    turn = np.linalg.qr(rng.standard_normal((dim, dim)))[
+        0
+    ]  # x → x R, the x part of the weights too
+    whole = np.eye(dim + outputs)
+    whole[:dim, :dim] = turn
+    turned = {name: array @ whole for name, array in weights.items()}
+    rotated = Sequences(data.x @ turn, data.y)
+    close(loss_of(model, turned, of_sequences(rotated, model)), loss)
+
+    cut = int(rng.integers(1, 8))
+    halves = [of_sequences(part, model) for part in (data[:cut], data[cut:])]
+    whole_set, joined = (
+        of_sequences(data, model, chunk=3),
+        mix([(cut, halves[0]), (8 - cut, halves[1])]),
+    )
+    for other in (whole_set, joined):
+        close(other.gram, moments.gram)
+        close(other.cross, moments.cross)
+        close(other.power, moments.power)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 99))
+def test_symmetric_product(size, seed):
+    rng = np.random.default_rng(seed)
+    a, x, y = rng.standard_normal((size, size)), rng.standard_normal(size), np.empty(size)
+    a += a.T
+    symmetric_product(np.tril(a), x, y)
+    close(y, a @ x)
+
+
+@pytest.mark.parametrize("in_context", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("outputs, every_length", [(1, False), (2, False), (1, True)])
+def test_population_moments_are_the_limit(in_context, outputs, every_length):
+    """Monte Carlo with its own error bar: the mean over 40 sets of 2,000, in standard errors."""
+    task = RegressionTask(
+        dim=2, context=3, outputs=outputs, in_context=in_context, every_length=every_length, seed=1
+    )
+    model = MergedAttention(divisor="context")
+    exact = of_population(task, model)
+    parts = [of_sequences(task.sample(2000, seed=s), model) for s in range(40)]
+    for name in ("gram", "cross", "power"):
+        samples = np.stack([np.asarray(getattr(part, name)) for part in parts])
+        error = samples.std(axis=0, ddof=1) / np.sqrt(len(parts)) + 1e-12
+        score = np.abs(samples.mean(axis=0) - getattr(exact, name)) / error
+        assert score.max() < 5, (name, score.max())  # of at most 225 entries; seeds are fixed
+
+
+def test_features_are_all_products():
+    kind = features(MergedAttention(), dim=4, outputs=1)
+    assert kind.size == 60
+    assert features(MergedAttention(), dim=8, outputs=1).size == 360
+    assert features(CubicMLP(), dim=4, outputs=1).size == 16
+
+
+def test_floor_is_least_squares():
+    task = RegressionTask(dim=2, context=4)
+    data, model = task.sample(50), MergedAttention()
+    moments = of_sequences(data, model)
+    ((tokens, target),) = data.prefixes()
+    second = tokens.transpose(0, 2, 1) @ tokens
+    full = (tokens[:, -1, :2, None, None] * second[:, None]).reshape(50, -1)
+    residual = target - full @ np.linalg.lstsq(full, target, rcond=None)[0]
+    close(moments.floor(), np.mean(residual**2))

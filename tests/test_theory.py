@@ -1,0 +1,224 @@
+"""Theory against simulation, in float64."""
+
+import numpy as np
+import pytest
+from conftest import close
+from scipy.integrate import solve_ivp
+
+from iclcore import (
+    CubicMLP,
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    reference,
+    theory,
+    train,
+)
+from iclcore.moments import coefficients, of_population, of_sequences
+from iclcore.stability import balanced_end, stable_rate
+
+TASK = RegressionTask()  # λ = .4 .3 .2 .1, N = 31
+PLATEAUS = (1, 0.6405797101, 0.3773721630, 0.2098045954, 0.1359950716)
+PLATEAUS_8 = (1, 0.8113, 0.6490, 0.5130, 0.4032, 0.3192, 0.2605, 0.2260, 0.2133)
+PLATEAUS_8_POWER = (1, 0.6715, 0.5191, 0.4244, 0.3579, 0.3079, 0.2685, 0.2366, 0.2101)
+LIMITS = (1.30967, 1.43005, 1.61204, 1.94702)  # |v| in the paper's 1/N convention
+
+
+def test_published_plateaus():
+    close(theory.plateau_losses(TASK), PLATEAUS, within=1e-10)
+    close(theory.plateau_losses(RegressionTask(dim=8)), PLATEAUS_8, within=5e-5)  # as printed
+    power = RegressionTask(dim=8, spectrum="power")
+    close(theory.plateau_losses(power), PLATEAUS_8_POWER, within=5e-5)
+    close(theory.head_limit(TASK, "context"), LIMITS, within=5e-6)
+
+
+@pytest.mark.parametrize("every_length", [False, True])
+@pytest.mark.parametrize("divisor", ["one", "context", "tokens"])
+def test_plateaus_are_losses_of_pcr(divisor, every_length):
+    """L(M_m) is the population loss, by its exact moments, of attention that computes M_m."""
+    task = RegressionTask(dim=3, context=9, spectrum="power", every_length=every_length)
+    model = MergedAttention(heads=1, divisor=divisor)
+    moments = of_population(task, model)
+    rated = "tokens" if every_length else "context"
+    for m, loss in enumerate(theory.plateau_losses(task)):
+        predictor = theory.pcr_predictor(task, m, divisor)
+        weights = {"key_query": np.zeros((1, 4, 4)), "value": np.zeros((1, 4, 4))}
+        weights["key_query"][0, :3, :3], weights["value"][0, 3, 3] = predictor.T, 1
+        c = coefficients(model.factors(weights, 3), moments.features)
+        close(theory.population_loss(task, predictor, divisor), moments.loss(c))
+        if not every_length or divisor == rated:
+            close(moments.loss(c), loss)
+    # all D components: nothing in the subspace is better
+    floor = moments.floor()
+    assert floor <= moments.loss(c) + 1e-12
+
+
+def test_white_course_is_first_order_in_the_learning_rate():
+    """The closed form is gradient flow; Euler steps of a tenth the size are ten times nearer."""
+    task, model = (
+        RegressionTask(spectrum="white"),
+        MergedAttention(heads=8, init=1e-4, divisor="context"),
+    )
+    moments, start = of_population(task, model), model.start(4, seed=1)
+    c0 = theory.white_start(start, 4)
+    gaps = []
+    for lr in (0.05, 0.005):
+        steps = int(100 / lr)
+        history = train(model, moments, steps, lr, start=start)
+        gaps.append(
+            np.abs(
+                history.loss - theory.white_course(task, c0, lr * history.steps, "context")
+            ).max()
+        )
+    assert gaps[0] < 0.03 and 8 < gaps[0] / gaps[1] < 12, gaps
+    half = np.interp(theory.drop_time(task, c0, "context"), lr * history.steps, history.loss)
+    a, b = theory.rates(task, "context")
+    middle = 1 - 0.75 * 4 * a[0] ** 2 / b[0]  # L at c = a/2b
+    close(half, middle, within=0.005)  # the slope there times the flow's lead over the last lr
+    tenth = theory.drop_time(task, c0 / 100, "context") - theory.drop_time(task, c0, "context")
+    close(tenth, np.log(10) / (2 * a[0] * np.sqrt(4)), within=1e-6)  # a of the formula is λ²√D
+
+
+def test_head_course_solves_its_ode():
+    a, b = theory.rates(TASK, "context")
+    for component in (1, 4):
+        s0, times = 0.02, np.linspace(0, 12000, 60)
+
+        def rate(_, s, d=component - 1):
+            return 2 * (a[d] * s**2 - b[d] * s**5)
+
+        solved = solve_ivp(
+            rate, (0, times[-1]), [s0], t_eval=times, rtol=1e-11, atol=1e-13, method="LSODA"
+        )
+        # the solver's own error, through an escape that multiplies it
+        close(theory.head_course(TASK, component, s0, times, "context"), solved.y[0], within=1e-6)
+    assert theory.head_course(TASK, 1, 0.02, np.array([0.0]), "context")[0] == pytest.approx(0.02)
+    limit = theory.head_limit(TASK)[0]
+    for s0 in (1e-2, 1e-4):  # at the escape time the head is on its way, ten times init or more
+        escape = np.array([theory.escape_time(TASK, 1, s0)])
+        assert 10 * s0 < theory.head_course(TASK, 1, s0, escape)[0] <= limit
+
+
+def test_one_head_follows_the_scalar_ode():
+    """|v| = |k| = |q| along an eigenvector is simulated exactly by the ODE, to first order in lr."""
+    s0, gaps = 0.05, []
+    model = SeparateAttention(heads=1, init=s0)
+    moments = of_population(TASK, model)
+    weights = {
+        "key": np.zeros((1, 1, 5)),
+        "query": np.zeros((1, 1, 5)),
+        "value": np.zeros((1, 5, 5)),
+    }
+    weights["key"][0, 0, :4] = weights["query"][0, 0, :4] = s0 * TASK.eigenvectors[:, 0]
+    weights["value"][0, 4, 4] = s0
+    for lr in (0.01, 0.001):
+        history = train(model, moments, int(10 / lr), lr, start=weights)
+        course = theory.head_course(TASK, 1, s0, lr * history.steps)
+        gaps.append(np.abs(history.series["value"][:, 0] - course).max())
+    assert gaps[0] < 0.01 and 8 < gaps[0] / gaps[1] < 12, gaps
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_conservation_laws(rank):
+    """Gradient flow keeps them; gradient descent loses them in proportion to the learning rate."""
+    model, drifts = SeparateAttention(heads=5, rank=rank, init=0.05), []
+    moments, start = of_population(TASK, model), model.start(4, seed=2)
+    before = np.concatenate(theory.conserved(start, 4))
+    for lr in (0.01, 0.001):
+        after = train(model, moments, int(8 / lr), lr, start=start)
+        assert after.loss[-1] < 0.9 * after.loss[0]
+        drifts.append(np.abs(np.concatenate(theory.conserved(after.final, 4)) - before).max())
+    assert drifts[0] < 5e-3 and 8 < drifts[0] / drifts[1] < 12, drifts
+
+
+def predictor(history_weights: dict, model, dim: int) -> np.ndarray:
+    """M of ŷ = βᵀ M x_q in the weights."""
+    key, query, v = model.factors(history_weights, dim)
+    return np.einsum("hra,hrd,h->ad", key[:, :, :dim], query, v[:, 0, -1])
+
+
+def test_plateaus_are_principal_component_regression():
+    """Saddle to saddle: at the flattest step near L(M_m) the model is PCR with m components."""
+    model = SeparateAttention(heads=5, init=1e-3)
+    # the largest learning rate is 0.16; plateaus last in proportion to 1/init
+    history = train(
+        model, of_population(TASK, model), 300_000, 0.05, seed=3, snapshots=range(0, 300_001, 100)
+    )
+    at = history.loss[np.minimum(history.snapshot_steps, len(history.loss) - 1)]
+    for m, level in enumerate(PLATEAUS):
+        nearest = int(np.argmin(np.abs(at - level)))
+        close(at[nearest], level, within=1e-4)
+        weights = {name: stack[nearest] for name, stack in history.snapshots.items()}
+        # other heads still hold some 1e-3 of their own: the distance to the saddle, squared, is the loss's
+        wanted = theory.pcr_predictor(TASK, m)
+        gap = np.linalg.norm(predictor(weights, model, 4) - wanted)
+        assert gap < 0.02 * np.linalg.norm(theory.pcr_predictor(TASK, 4)), (m, gap)
+
+
+def test_rank_sets_the_long_plateaus():
+    """Of the eight plateaus those at multiples of the rank are long (Figure 4)."""
+    task = RegressionTask(dim=8, spectrum="power")
+    model = SeparateAttention(heads=9, init=5e-3, rank=2)
+    history = train(model, of_population(task, model), 20_001, 0.02, seed=1)
+    times = [np.sum(np.abs(history.loss - level) < 0.006) for level in theory.plateau_losses(task)]
+    assert min(times[2], times[4]) > 5 * max(times[1], times[3]), times
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SeparateAttention(heads=6, init=2e-2),
+        SeparateAttention(heads=6, init=2e-2, rank=3),
+        MergedAttention(init=1e-3),
+        CubicMLP(init=1e-3),
+    ],
+    ids=["rank1", "rank3", "merged", "mlp"],
+)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_stable_rate_is_the_edge(model, outputs):
+    """At the end of training a nudge dies out below the edge and grows above it."""
+    task = RegressionTask(dim=3, context=12, outputs=outputs)
+    edge, moments = stable_rate(task, model), of_population(task, model)
+    rng = np.random.default_rng(0)
+    nudged = model.start(3, outputs)
+    views = model.factors(nudged, 3)
+    for view in views:
+        view[...] = 1e-7 * rng.standard_normal(view.shape)
+    for view, part in zip(views, balanced_end(task, model), strict=True):
+        view[: len(part)] += part
+    for factor, grows in ((0.97, False), (1.03, True)):
+        after = train(model, moments, 400, factor * edge, start=nudged)
+        moved = np.abs(np.diff(after.loss))
+        assert (moved[-1] > 2 * moved[10]) == grows, (factor, moved[[10, -1]])
+    end = moments.loss(coefficients(balanced_end(task, model), moments.features))
+    small = train(model, moments, int(4000 / edge), 0.3 * edge, seed=1)
+    close(small.loss[-1], end, within=1e-4)  # training is not quite over
+    if outputs == 1 or not isinstance(model, CubicMLP):  # z has one output's β only
+        close(end, theory.plateau_losses(task)[-1])
+
+
+def test_finite_data_near_the_population():
+    """The plateau losses hold for the published draws up to the sample's own noise, 1/√P."""
+    task, model = RegressionTask(), SeparateAttention(heads=5)
+    draw = reference.draw(task, model, 20_000, seed=0)
+    moments = of_sequences(draw.train, model)
+    for m, level in enumerate(PLATEAUS):
+        weights = {
+            "key": np.zeros((1, 4, 5)),
+            "query": np.zeros((1, 4, 5)),
+            "value": np.zeros((1, 5, 5)),
+        }
+        weights["query"][0, :, :4] = np.eye(4)
+        weights["key"][0, :, :4] = theory.pcr_predictor(task, m, covariance=draw.covariance).T
+        weights["value"][0, 4, 4] = 1
+        c = coefficients(model.factors(weights, 4), moments.features)
+        close(moments.loss(c), level, within=0.02)
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="in_context = 1"):
+        theory.plateau_losses(RegressionTask(in_context=0.5))
+    with pytest.raises(ValueError, match="white"):
+        theory.white_course(TASK, 1e-3, np.array([1.0]))
+    with pytest.raises(ValueError, match="between 0 and"):
+        theory.head_course(TASK, 1, 5.0, np.array([1.0]))

@@ -1,0 +1,149 @@
+"""train(): engines agree, what is recorded is right, and runs that end early keep what they have."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclcore import CubicMLP, History, MergedAttention, RegressionTask, SeparateAttention, train
+from iclcore.moments import coefficients, of_population, of_sequences
+
+TASK = RegressionTask(dim=3, context=6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MergedAttention(heads=2, init=0.1),
+        SeparateAttention(heads=3, rank=2, init=0.2),
+        CubicMLP(heads=3, init=0.1),
+        SeparateAttention(heads=2, init=0.5, softmax=True),
+    ],
+    ids=["merged", "separate", "mlp", "softmax"],
+)
+def test_engines_agree(model):
+    data, test = TASK.sample(40, seed=1), TASK.sample(9, seed=2)
+    runs = [
+        train(
+            model, data, 60, 0.02, seed=3, tests={"test": test}, snapshots=[0, 7, 60], engine=engine
+        )
+        for engine in ("auto", "autograd")
+    ]
+    # softmax: float32 within blocks of sequences
+    within = 1e-5 if getattr(model, "softmax", False) else 1e-9
+    for name in ("loss", "test", "value"):
+        close(runs[0].series[name], runs[1].series[name], within)
+    for name, stack in runs[0].snapshots.items():
+        close(stack, runs[1].snapshots[name], within)
+        close(stack[-1], runs[0].final[name])
+    assert runs[1].engine == "autograd" != runs[0].engine
+
+
+def test_snapshots_are_from_before_their_step():
+    model, data = SeparateAttention(heads=2, init=0.3), TASK.sample(30)
+    moments = of_sequences(data, model)
+    history = train(model, data, 50, 0.05, snapshots=[0, 20, 49])
+    for i, step in enumerate(history.snapshot_steps):
+        weights = {name: stack[i] for name, stack in history.snapshots.items()}
+        c = coefficients(model.factors(weights, 3), moments.features)
+        close(moments.loss(c), history.loss[step])
+        close(weights["value"][:, -1, -1], history.series["value"][step])
+
+
+def test_floor_is_below_every_loss():
+    model, data = MergedAttention(heads=4, init=0.3), TASK.sample(30)
+    history = train(model, data, 4000, 0.02)
+    assert history.floor <= history.loss.min()
+
+
+def test_divergence_ends_the_run():
+    model = MergedAttention(heads=4, init=0.3)
+    for engine in ("auto", "autograd"):
+        history = train(model, TASK.sample(30), 5000, 5.0, engine=engine)
+        assert history.ended == "diverged" and len(history.loss) < 5000
+        assert np.isfinite(history.loss[:-1]).all() and not np.isfinite(history.loss[-1])
+
+
+def test_interruption_keeps_what_was_recorded():
+    """SIGINT in the middle of a long run, in a process of its own."""
+    script = (
+        "import signal, threading, os\n"
+        "from iclcore import *\n"
+        "from iclcore.moments import of_population\n"
+        "task, model = RegressionTask(), SeparateAttention()\n"
+        "moments = of_population(task, model)\n"
+        "train(model, moments, 10, 0.01)\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "history = train(model, moments, 10**9, 0.01, snapshots=[5])\n"
+        "assert history.ended == 'interrupted', history.ended\n"
+        "assert len(history.loss) > 100 and history.snapshot_steps.tolist() == [5]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_history_travels(tmp_path):
+    model = SeparateAttention(heads=3)
+    history = train(
+        model, TASK.sample(20), 30, 0.01, seed=4, tests={"test_in_context": TASK.sample(5)},
+        snapshots=[3, 9],
+    )  # fmt: skip
+    history.to_csv(tmp_path / "run.csv")
+    history.to_npz(tmp_path / "run.npz")
+    from_csv, from_npz = (
+        History.from_csv(tmp_path / "run.csv"),
+        History.from_npz(tmp_path / "run.npz"),
+    )
+    for back in (from_csv, from_npz):
+        assert back.record() == history.record() and back.seed == 4
+        np.testing.assert_array_equal(back.steps, history.steps)
+        for name, array in history.series.items():
+            np.testing.assert_array_equal(back.series[name], array)
+    for kind in ("snapshots", "final"):
+        for name, array in getattr(history, kind).items():
+            np.testing.assert_array_equal(getattr(from_npz, kind)[name], array)
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_half_written_files_do_not_appear(tmp_path, monkeypatch):
+    history = train(SeparateAttention(), TASK.sample(20), 3, 0.01)
+    monkeypatch.setattr(np, "savez_compressed", lambda file, **_: (file.write(b"half"), 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        history.to_npz(tmp_path / "run.npz")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (lambda: MergedAttention(heads=0), "heads takes a whole number of at least 1"),
+        (lambda: SeparateAttention(rank=0), "rank takes"),
+        (lambda: MergedAttention(init=float("nan")), "init takes a finite number above 0"),
+        (lambda: MergedAttention(divisor="half"), "divisor takes one of one, context, tokens"),
+        (lambda: RegressionTask(in_context=1.2), "in_context takes a number from 0 to 1"),
+        (lambda: RegressionTask(context=0), "context takes"),
+        (lambda: RegressionTask(spectrum="pink"), "spectrum takes one of linear, power, white"),
+        (lambda: RegressionTask(dim=2, spectrum=(1.0,)), "spectrum takes 2 eigenvalues"),
+        (lambda: train(MergedAttention(), TASK.sample(3), 0, 0.1), "steps takes"),
+        (lambda: train(MergedAttention(), TASK.sample(3), 5, 0.0), "lr takes"),
+        (
+            lambda: train(MergedAttention(), TASK.sample(3), 5, 0.1, snapshots=[9]),
+            "snapshots takes",
+        ),
+        (
+            lambda: train(MergedAttention(softmax=True), TASK.sample(3), 5, 0.1, engine="moments"),
+            "engine moments takes linear",
+        ),
+        (
+            lambda: train(
+                MergedAttention(softmax=True), of_population(TASK, MergedAttention()), 5, 0.1
+            ),
+            "take sequences as data",
+        ),
+    ],
+)
+def test_refusals(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        wrong()

@@ -1,0 +1,57 @@
+"""The explorers' ES modules as one text, since a widget takes one and a page from disk imports none.
+
+Each module becomes a function called once; its imports become lookups, its exports what it returns.
+The modules keep to what is understood here: ``import { a, b } from "./x.mjs";`` and exports of
+``const``, ``function`` and ``async function`` declared at the start of a line.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", re.MULTILINE)
+
+
+@cache
+def _module(name: str) -> tuple[tuple[str, ...], str]:
+    """What a module imports, and its text as the definition of an object of that name."""
+    text = (FOLDER / f"{name}.mjs").read_text()
+    needed = tuple(match[2] for match in IMPORT.finditer(text))
+    text = IMPORT.sub(lambda found: f"const {{{found[1]}}} = {found[2]};\n", text)
+    exports = ", ".join(match[2] for match in EXPORT.finditer(text))
+    text = EXPORT.sub(r"\1 \2", text)
+    if re.search(r"^(import|export)\b", text, re.MULTILINE):
+        raise ValueError(f"{name}.mjs takes imports and exports of the forms named in bundle.py")
+    return needed, f"const {name} = (() => {{\n{text}return {{ {exports} }};\n}})();\n"
+
+
+def modules(*names: str) -> str:
+    """Definitions of these modules and of all that they import, each once, dependencies first."""
+    written: dict[str, str] = {}
+
+    def write(name: str) -> None:
+        if name not in written:
+            needed, text = _module(name)
+            for other in needed:
+                write(other)
+            written[name] = text
+
+    for name in names:
+        write(name)
+    return "".join(written.values())
+
+
+def widget(name: str) -> str:
+    """The ES module of one explorer, as anywidget imports it."""
+    return f"{modules(name)}export default {{ render: {name}.render }};\n"
+
+
+def script(name: str) -> str:
+    """The same as a plain script, which a page opened from disk may load."""
+    return f"(() => {{\n{modules(name)}window.explorers.{name} = {name}.render;\n}})();\n"
+
+
+def style() -> str:
+    return (FOLDER / "explorers.css").read_text()

@@ -1,0 +1,139 @@
+// Gradient descent of merged linear attention on the moments of finite data, as in iclcore.descent.
+//
+// ŷ = cᵀφ, c[d, {a, b}] = Σ_h W_h[d, a] v_h[b] over symmetric pairs {a, b} of the E = D + 1 token entries,
+// loss = power − 2 crossᵀc + cᵀ gram c. A mixture's moments are the weighted mean of its kinds'.
+
+// gram is shipped as its lower triangle, rows one after another, in base64 of little-endian float64.
+export function unpack({ gram, cross, power }) {
+  const numbers = (text) => {
+    const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+    return new Float64Array(bytes.buffer);
+  };
+  const lower = numbers(gram), vector = numbers(cross), size = vector.length;
+  const full = new Float64Array(size * size);
+  for (let i = 0, from = 0; i < size; i++)
+    for (let j = 0; j <= i; j++, from++) full[i * size + j] = full[j * size + i] = lower[from];
+  return { gram: full, cross: vector, power };
+}
+
+export function mix(parts) {
+  const [{ gram, cross }] = parts.map(([, each]) => each);
+  const mixed = { gram: new Float64Array(gram.length), cross: new Float64Array(cross.length), power: 0 };
+  for (const [share, each] of parts) {
+    for (let i = 0; i < gram.length; i++) mixed.gram[i] += share * each.gram[i];
+    for (let i = 0; i < cross.length; i++) mixed.cross[i] += share * each.cross[i];
+    mixed.power += share * each.power;
+  }
+  return mixed;
+}
+
+export function lossOf({ gram, cross, power }, c) {
+  const size = cross.length;
+  let loss = power;
+  for (let i = 0; i < size; i++) {
+    let row = 0;
+    for (let j = 0; j < size; j++) row += gram[i * size + j] * c[j];
+    loss += c[i] * (row - 2 * cross[i]);
+  }
+  return loss;
+}
+
+// The least loss of any c, power − crossᵀ gram⁻¹ cross, by Cholesky.
+export function floor({ gram, cross, power }) {
+  const size = cross.length, l = gram.slice(), x = cross.slice();
+  let least = power;
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j <= i; j++) {
+      let s = l[i * size + j];
+      for (let k = 0; k < j; k++) s -= l[i * size + k] * l[j * size + k];
+      l[i * size + j] = i === j ? Math.sqrt(s) : s / l[j * size + j];
+    }
+    for (let k = 0; k < i; k++) x[i] -= l[i * size + k] * x[k];
+    x[i] /= l[i * size + i];
+    least -= x[i] * x[i];
+  }
+  return least;
+}
+
+// Where c[d, {a, b}] stands, for every (d, a, b).
+export function pairIndex(dim) {
+  const size = dim + 1, pairs = (size * (size + 1)) / 2, index = new Int32Array(dim * size * size);
+  let p = 0;
+  for (let a = 0; a < size; a++)
+    for (let b = a; b < size; b++, p++)
+      for (let d = 0; d < dim; d++)
+        index[(d * size + a) * size + b] = index[(d * size + b) * size + a] = d * pairs + p;
+  return index;
+}
+
+// W (H, D, E) and v (H, E) from the weights of engine.mjs: only the paper's subspace is filled.
+export function widen({ dim, heads, v, u }) {
+  const size = dim + 1, w = new Float64Array(heads * dim * size), value = new Float64Array(heads * size);
+  for (let h = 0; h < heads; h++) {
+    value[h * size + dim] = v[h];
+    for (let d = 0; d < dim; d++)
+      for (let a = 0; a < dim; a++) w[(h * dim + d) * size + a] = u[(h * dim + a) * dim + d];
+  }
+  return { dim, heads, w, v: value };
+}
+
+export function collect({ dim, heads, w, v }, index, c) {
+  const size = dim + 1, rows = dim * size;
+  c.fill(0);
+  for (let k = 0; k < rows; k++)
+    for (let b = 0; b < size; b++) {
+      let total = 0;
+      for (let h = 0; h < heads; h++) total += w[h * rows + k] * v[h * size + b];
+      c[index[k * size + b]] += total;
+    }
+}
+
+// `steps` steps in place; every `stride` of them, from before the step, the loss and c.
+export function descendMoments(train, weights, { steps, lr, stride }) {
+  const { dim, heads, w, v } = weights;
+  const size = dim + 1, rows = dim * size, index = pairIndex(dim);
+  const { gram, cross, power } = train, features = cross.length;
+  const c = new Float64Array(features), slope = new Float64Array(features);
+  const dv = new Float64Array(size);
+  const out = { step: [], loss: [], c: [], left: null };
+  for (let step = 0; step <= steps; step++) {
+    collect(weights, index, c);
+    let loss = power;
+    for (let i = 0; i < features; i++) {
+      let s0 = 0, s1 = 0;
+      const from = i * features;
+      for (let j = 0; j + 1 < features; j += 2) {
+        s0 += gram[from + j] * c[j];
+        s1 += gram[from + j + 1] * c[j + 1];
+      }
+      if (features % 2) s0 += gram[from + features - 1] * c[features - 1];
+      slope[i] = s0 + s1 - cross[i];
+      loss += c[i] * (slope[i] - cross[i]);
+    }
+    if (!(loss <= 1000 * power)) {
+      out.left = step;
+      break;
+    }
+    if (step % stride === 0) {
+      out.step.push(step);
+      out.loss.push(loss);
+      out.c.push(c.slice());
+    }
+    if (step === steps) break;
+    for (let h = 0; h < heads; h++) {
+      dv.fill(0);
+      for (let k = 0; k < rows; k++) {
+        const weight = w[h * rows + k];
+        let total = 0;
+        for (let b = 0; b < size; b++) {
+          const each = slope[index[k * size + b]];
+          total += each * v[h * size + b];
+          dv[b] += each * weight;
+        }
+        w[h * rows + k] = weight - 2 * lr * total;
+      }
+      for (let b = 0; b < size; b++) v[h * size + b] -= 2 * lr * dv[b];
+    }
+  }
+  return out;
+}

@@ -1,0 +1,124 @@
+// Closed forms for linear attention: iclcore.theory.linear, in the eigenbasis.
+//
+// Everything follows from a_d = g λ_d² and b_d = g₂ λ_d³ + h λ_d² (λ_d + tr Λ), where over the context
+// lengths n and with the divisor of the sum over tokens g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩ and
+// h = ⟨n/divisor²⟩. Time is learning rate times steps.
+
+export const sum = (array) => array.reduce((total, each) => total + each, 0);
+
+// What the sum over n examples and the query is divided by.
+export const divideBy = { one: () => 1, context: (n) => n, tokens: (n) => n + 1 };
+
+// The loss as engine.mjs reads it, for one context length or for all up to it.
+export function population(eigenvalues, context, { divisor = "context", everyLength = false } = {}) {
+  let gain = 0, square = 0, spread = 0;
+  const first = everyLength ? 1 : context;
+  for (let n = first; n <= context; n++) {
+    const share = n / divideBy[divisor](n);
+    gain += share;
+    square += share * share;
+    spread += (share * share) / n;
+  }
+  const count = context - first + 1, trace = sum(eigenvalues);
+  const a = Float64Array.from(eigenvalues, (l) => (gain / count) * l * l);
+  const b = Float64Array.from(
+    eigenvalues, (l) => (square / count) * l ** 3 + (spread / count) * l * l * (l + trace));
+  const dim = eigenvalues.length, stiff = new Float64Array(dim * dim);
+  for (let i = 0; i < dim; i++)
+    for (let j = 0; j < dim; j++) stiff[i * dim + j] = (b[i] / eigenvalues[i]) * eigenvalues[j];
+  return { eigenvalues: Float64Array.from(eigenvalues), trace, a, b, stiff };
+}
+
+export const learned = ({ a, b }) => a.map((each, d) => each / b[d]);
+
+// L(M_0) … L(M_D), the eigenvectors learned from the largest eigenvalue down.
+export function plateaus({ eigenvalues, trace, a, b }) {
+  const order = [...a.keys()].sort((i, j) => eigenvalues[j] - eigenvalues[i]);
+  const losses = [trace];
+  for (const d of order) losses.push(losses.at(-1) - (a[d] * a[d]) / b[d]);
+  return losses;
+}
+
+// Merged, white: L(t) = tr Λ − 2ac + bc² with c rising as a logistic function from c₀.
+export const whiteStart = ({ v, u, heads, dim }) => {
+  let c0 = 0;
+  for (let h = 0; h < heads; h++) {
+    let trace = 0;
+    for (let d = 0; d < dim; d++) trace += u[h * dim * dim + d * dim + d];
+    c0 += (v[h] + trace / Math.sqrt(dim)) ** 2 / 4;
+  }
+  return c0;
+};
+const white = ({ a, b }) => [a[0] * Math.sqrt(a.length), b[0]];
+export function whiteCourse(problem, c0, time) {
+  const [a, b] = white(problem);
+  const c = a / b / (1 + (a / (b * c0) - 1) * Math.exp(-4 * a * time));
+  return problem.trace - 2 * a * c + b * c * c;
+}
+export function dropTime(problem, c0) {
+  const [a, b] = white(problem);
+  return Math.log(a / (b * c0) - 1) / (4 * a);
+}
+
+// Separate, one head on eigenvector d: ds/dt = 2(a s² − b s⁵). With x = s/s* it separates,
+// 2 a s* t = F(x) − F(x₀), so the course is drawn as t(x), through s = s*/2 at time `half`.
+export const headLimit = ({ a, b }, d) => Math.cbrt(a[d] / b[d]);
+export const escapeIntegral = (x) =>
+  -1 / x - Math.log1p(-x) / 3 + Math.log(x * x + x + 1) / 6
+  - Math.atan((2 * x + 1) / Math.sqrt(3)) / Math.sqrt(3);
+export function headCourse(problem, d, half, from, until, points = 120) {
+  const end = headLimit(problem, d), pace = 2 * problem.a[d] * end, middle = escapeIntegral(0.5);
+  const course = [];
+  // evenly in log(x/(1 − x)): close points where it bends
+  for (let i = 0; i <= points; i++) {
+    const x = 1 / (1 + Math.exp(-(-7 + (25 * i) / points)));
+    const time = half + (escapeIntegral(x) - middle) / pace;
+    if (time >= from && time <= until) course.push([time, end * x]);
+  }
+  if (course.length && course.at(-1)[0] < until) course.push([until, course.at(-1)[1]]);
+  return course;
+}
+
+// 2/sharpness where training from small weights ends: with a larger learning rate it cannot stay.
+// The Hessian there is 2 JᵀGJ with G = (b_i/λ_i) λ_j and J = ∂M/∂weights at balanced weights. Merged:
+// JJᵀ = m(1 + uuᵀ), m = |M|, u = M/m. Separate: a head takes R eigenvectors with v³ = Σ_d M_d; the value
+// moves M along M/v, key and query move (i, d) and (d, i) by v M_d each. Its largest eigenvalue is
+// found by power iteration.
+export function stableRate({ eigenvalues, a, b }, { kind, heads, rank }) {
+  const order = [...a.keys()].sort((i, j) => eigenvalues[j] - eigenvalues[i]);
+  const dim = a.length, end = order.map((d) => a[d] / b[d]);
+  const force = order.flatMap((i) => order.map((j) => Math.sqrt((b[i] / eigenvalues[i]) * eigenvalues[j])));
+  const spread = new Float64Array(dim * dim), lines = [];
+  const line = (group, scale) => {
+    const move = new Float64Array(dim * dim);
+    group.forEach((each, d) => { move[d * dim + d] = (force[d * dim + d] * each) / scale; });
+    lines.push(move);
+  };
+  if (kind === "merged") {
+    const size = Math.hypot(...end);
+    spread.fill(size);
+    line(end, Math.sqrt(size));
+  } else {
+    for (let first = 0; first < Math.min(dim, heads * rank); first += rank) {
+      const group = end.map((each, d) => (d >= first && d < first + rank ? each : 0));
+      const value = Math.cbrt(sum(group));
+      for (let i = 0; i < dim; i++)
+        for (let j = 0; j < dim; j++) spread[i * dim + j] += value * (group[i] + group[j]);
+      line(group, value);
+    }
+  }
+  const diagonal = spread.map((each, i) => force[i] * force[i] * each);
+  // a start that leans to no entry in particular, so that no eigenvector is orthogonal to it
+  let x = diagonal.map((_, i) => 1 + Math.sin(i + 1) / 2), size = 0;
+  for (let round = 0; round < 5000; round++) {
+    const y = diagonal.map((each, i) => each * x[i]);
+    for (const move of lines) {
+      let dot = 0;
+      for (let i = 0; i < move.length; i++) dot += move[i] * x[i];
+      for (let i = 0; i < move.length; i++) y[i] += move[i] * dot;
+    }
+    size = Math.hypot(...y);
+    x = y.map((each) => each / size);
+  }
+  return 1 / size;
+}

@@ -1,0 +1,225 @@
+"""The page's engine against Python's, over all kinds of runs: losses and weights within 1e-9.
+
+The page descends on D² numbers in the eigenbasis, Python on all moments in rotated coordinates:
+they share no formula but the model's.
+"""
+
+import base64
+
+import numpy as np
+import pytest
+from conftest import close
+from scipy.integrate import solve_ivp
+
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
+from iclcore.explorers import bundle
+from iclcore.explorers.start import normals, start
+from iclcore.moments import features, mix, of_population, of_sequences
+from iclcore.theory import multihead
+
+MODULES = ("engine", "theory", "moments", "multihead")
+SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
+
+
+@pytest.fixture(scope="module")
+def js(browser):
+    """Evaluate an expression of the modules; arrays come back as lists."""
+    page = browser.new_page()
+    text = bundle.modules(*MODULES) + f"export default {{ {', '.join(MODULES)} }};"
+    page.evaluate(
+        """async (text) => Object.assign(window, (await import(
+             URL.createObjectURL(new Blob([text], { type: "text/javascript" })))).default)""",
+        text,
+    )
+    yield page.evaluate
+    page.close()
+
+
+def own_basis(task, array):
+    """A matrix between β and the query, or rows of keys, in the eigenbasis."""
+    basis = task.eigenvectors
+    return basis.T @ array @ basis
+
+
+def run(js, task, kind, heads, rank, lr, steps, seed, divisor, every):
+    init = 1e-3 if kind == "merged" else 3e-2
+    got = js(
+        """([options, lam, context, population, run]) => {
+             const problem = theory.population(lam, context, population);
+             const weights = engine.start(options);
+             const out = engine.descend(problem, weights, { ...run, keep: options.kind !== "merged" });
+             const list = (each) => each && Array.from(each);
+             return { loss: list(out.loss), step: list(out.step), left: out.left,
+                      v: list(weights.v), u: list(weights.u), k: list(weights.k), q: list(weights.q),
+                      plateaus: theory.plateaus(problem), learned: list(theory.learned(problem)) }; }""",
+        [
+            {"kind": kind, "dim": task.dim, "heads": heads, "rank": rank, "init": init, "seed": seed},
+            task.eigenvalues.tolist(),
+            task.context,
+            {"divisor": divisor, "everyLength": every},
+            {"steps": steps, "lr": lr},
+        ],
+    )  # fmt: skip
+    shape = {"heads": heads, "init": init, "divisor": divisor}
+    model = MergedAttention(**shape) if kind == "merged" else SeparateAttention(rank=rank, **shape)
+    weights = start(model, task.eigenvectors, seed)
+    history = train(model, of_population(task, model), steps, lr, start=weights)
+    assert got["left"] is None
+    recorded = np.array(got["step"], dtype=int)
+    within = recorded < steps
+    close(np.array(got["loss"])[within], history.loss[recorded[within]])
+    final, basis, dim = history.final, task.eigenvectors, task.dim
+    close(got["v"], final["value"][:, -1, -1])
+    if kind == "merged":
+        u = final["key_query"][:, :dim, :dim].transpose(0, 2, 1)
+        close(np.reshape(got["u"], u.shape), own_basis(task, u))
+    else:
+        for name, letter in (("key", "k"), ("query", "q")):
+            rows = final[name][:, :, :dim] @ basis
+            close(np.reshape(got[letter], rows.shape), rows)
+    return got
+
+
+LINEAR = [
+    (kind, heads, rank, dim, context, seed)
+    for kind, heads, rank in [
+        ("merged", 1, 1), ("merged", 8, 1), ("separate", 1, 1), ("separate", 5, 1),
+        ("separate", 3, 2), ("separate", 9, 4),
+    ]
+    for dim, context in [(2, 5), (3, 31), (4, 31), (8, 63)]
+    for seed in (0, 7)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "heads", "rank", "dim", "context", "seed"), LINEAR)
+def test_a_population_run_is_pythons(js, kind, heads, rank, dim, context, seed):
+    task = RegressionTask(dim=dim, context=context, spectrum=SPECTRA[dim], seed=3)
+    lr = 0.05 if kind == "merged" else 0.2
+    got = run(js, task, kind, heads, rank, lr, 2000, seed, "context", False)
+    close(got["plateaus"], theory.plateau_losses(task))
+    close(got["learned"], theory.learned(task, "context"))
+
+
+@pytest.mark.parametrize("divisor", ["tokens", "context", "one"])
+@pytest.mark.parametrize(("kind", "rank"), [("merged", 1), ("separate", 1), ("separate", 2)])
+def test_a_run_on_all_lengths_is_pythons(js, kind, rank, divisor):
+    task = RegressionTask(dim=4, context=20, every_length=True)
+    lr = {"one": 0.001, "context": 0.1, "tokens": 0.1}[divisor]
+    got = run(js, task, kind, 4, rank, lr, 1500, 2, divisor, True)
+    if divisor == "tokens":
+        close(got["plateaus"], theory.plateau_losses(task))
+
+
+def packed(moments):
+    lower = moments.gram[np.tril_indices(len(moments.gram))]
+    text = [base64.b64encode(each.tobytes()).decode() for each in (lower, moments.cross[0])]
+    return {"gram": text[0], "cross": text[1], "power": moments.power}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.45, 0.6, 1.0])
+def test_a_mixtures_run_on_finite_moments_is_pythons(js, share):
+    model = MergedAttention(heads=3, init=1e-2)
+    kinds = [
+        of_sequences(RegressionTask(dim=3, spectrum="white", in_context=own).sample(300), model)
+        for own in (1.0, 0.5)
+    ]
+    got = js(
+        """([parts, shares, start, run]) => {
+             const mixed = moments.mix(parts.map((each, i) => [shares[i], moments.unpack(each)]));
+             const weights = moments.widen(engine.start(start));
+             const out = moments.descendMoments(mixed, weights, run);
+             return { loss: out.loss, c: Array.from(out.c.at(-1)), w: Array.from(weights.w),
+                      v: Array.from(weights.v), floor: moments.floor(mixed) }; }""",
+        [
+            [packed(each) for each in kinds],
+            [share, 1 - share],
+            {"kind": "merged", "dim": 3, "heads": 3, "init": 1e-2, "seed": 5},
+            {"steps": 1500, "lr": 5e-4, "stride": 1},
+        ],
+    )
+    mixed = mix([(share, kinds[0]), (1 - share, kinds[1])])
+    history = train(model, mixed, 1500, 5e-4, start=start(model, np.eye(3), 5))
+    close(got["loss"][:-1], history.loss)
+    w, v = model.factors(history.final, 3)
+    close(np.reshape(got["w"], w.shape), w)
+    close(np.reshape(got["v"], v[:, 0].shape), v[:, 0])
+    close(got["floor"], mixed.floor())
+    assert len(got["c"]) == features(model, 3, 1).size
+
+
+@pytest.mark.parametrize(
+    ("dims", "heads", "context", "noise", "seed"),
+    [
+        ((10,), 1, 50, 0.0, 0), ((10, 10), 2, 100, 0.0, 1), ((10, 10), 3, 400, 1.0, 2),
+        ((5, 10, 20), 3, 100, 0.5, 3), ((10, 10, 10), 4, 100, 0.0, 4), ((8, 8, 8, 8), 2, 200, 2.0, 5),
+    ],
+)  # fmt: skip
+def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed):
+    """Against the same equations at a tighter tolerance than the package's own 1e-10 a step."""
+    task = multihead.MultiTask(dims, context, noise=noise)
+    shape = (heads, len(dims))
+    omega0 = 0.01 * np.exp(0.3 * normals(seed, heads * len(dims))).reshape(shape)
+    mu0 = 0.05 * np.exp(0.5 * normals(seed + 9, heads * len(dims))).reshape(shape)
+    times = np.linspace(0, 15, 40)
+    got = js(
+        """([dims, context, noise, heads, omega, mu, times]) => {
+             const out = multihead.flow(
+               multihead.multiTask(dims, context, { noise }), heads, omega, mu, times);
+             const list = (rows) => rows.map((row) => Array.from(row));
+             return [list(out.omega), list(out.mu), list(out.loss)]; }""",
+        [list(dims), context, noise, heads, omega0.ravel().tolist(), mu0.ravel().tolist(), times.tolist()],
+    )  # fmt: skip
+    rate = 2 / (multihead.root_width(task, None) * task.d)
+
+    def speed(_, u):
+        by_omega, by_mu = multihead.gradient(task, *np.exp(u.reshape(2, *shape)))
+        return -np.stack([rate * by_omega, 2 * by_mu]).ravel()
+
+    logs = np.log(np.stack([omega0, mu0])).ravel()
+    path = solve_ivp(speed, (0, 15), logs, "DOP853", times, rtol=1e-13, atol=1e-13)
+    omega, mu = np.exp(path.y.T).reshape(len(times), 2, *shape).transpose(1, 0, 2, 3)
+    close(np.reshape(got[0], omega.shape), omega)
+    close(np.reshape(got[1], mu.shape), mu)
+    close(got[2], multihead.loss(task, omega, mu))
+
+
+def test_closed_forms_are_pythons(js):
+    task = RegressionTask(dim=4, spectrum="white", context=20)
+    times = np.linspace(0, 60, 30)
+    got = js(
+        """(times) => { const problem = theory.population([0.25, 0.25, 0.25, 0.25], 20);
+             const losses = times.map((t) => theory.whiteCourse(problem, 1e-8, t));
+             return [losses, theory.dropTime(problem, 1e-8)]; }""",
+        times.tolist(),
+    )
+    close(got[0], theory.white_course(task, 1e-8, times, "context"))
+    close(got[1], theory.drop_time(task, 1e-8, "context"))
+    task = RegressionTask(dim=4)
+    course = js(
+        """() => theory.headCourse(theory.population([0.4, 0.3, 0.2, 0.1], 31), 1, 40, 0, 90, 40)"""
+    )
+    at, s = np.array(course[:-1]).T
+    half = theory.head_limit(task, "context")[1] / 2
+    close(theory.head_course(task, 2, half, at - 40, "context"), s)
+
+
+@pytest.mark.parametrize(("kind", "heads", "rank"), [("merged", 2, 1), ("separate", 4, 1)])
+def test_the_stable_rate_is_the_edge(js, kind, heads, rank):
+    """Trained to the end, then kicked a little: the kick dies below the rate and grows above it."""
+    shrinks, grows = js(
+        """([kind, heads, rank]) => {
+             const problem = theory.population([0.5, 0.3, 0.2], 31);
+             const options = { kind, heads, rank, dim: 3, init: 0.01, seed: 1 };
+             const edge = theory.stableRate(problem, options);
+             const weights = engine.start(options);
+             engine.descend(problem, weights, { steps: 60000, lr: 0.2 });
+             const names = kind === "merged" ? ["v", "u"] : ["v", "k", "q"];
+             return [0.97, 1.03].map((share) => {
+               const kicked = { ...weights };
+               for (const name of names)
+                 kicked[name] = weights[name].map((each, i) => each + 1e-7 * Math.sin(i + 1));
+               engine.descend(problem, kicked, { steps: 150, lr: share * edge });
+               return Math.hypot(...kicked.v.map((each, i) => each - weights.v[i])) / 1e-7; }); }""",
+        [kind, heads, rank],
+    )
+    assert shrinks < 3 < 30 < grows

@@ -1,0 +1,1 @@
+"""Measurements: everything as a ratio within one run on one machine."""

@@ -5,7 +5,8 @@ whole sequences, fresh batches, in torch (loaded when first used). Weights are d
 the heads in front. ``spectral`` trains the same model when the weights are decomposable.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -63,39 +64,41 @@ def departure(
 
 
 def predict(
-    weights: Mapping[str, "torch.Tensor"],
-    tokens: Float[Any, "batch context d+I"],
+    weights: Mapping[str, Any],
+    tokens: Float[Any, "batch d+I context"],
     query: Float[Any, "batch d+I"],
 ) -> Float[Any, "batch I"]:
     """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention."""
     K, Q, V, out = (weights[name] for name in "KQVO")
-    asked = query @ Q.mT @ K / K.shape[1] ** 0.5
-    p = (tokens @ asked.permute(1, 2, 0)).softmax(1)
-    seen = (p.mT @ tokens).transpose(0, 1)
+    asked = (query @ Q.mT @ K / K.shape[1] ** 0.5).transpose(0, 1)
+    p = (asked @ tokens).softmax(-1)
+    seen = (p @ tokens.mT).transpose(0, 1)
     return (seen @ V.mT @ out.mT).sum(0)
 
 
 def sequences(
     task: MultiTask, batch: int, generator: Any
 ) -> tuple[
-    Float[Any, "batch context d+I"],
+    Float[Any, "batch d+I context"],
     Float[Any, "batch d+I"],
     Float[Any, "batch I"],
 ]:
-    """Tokens (x, y), the query's token (q, 0) and its answers, in float32."""
+    """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32."""
     import torch
 
     d, tasks = task.dim, task.tasks
-    group = np.repeat(np.arange(tasks), task.dims)
-    power = torch.tensor(np.eye(tasks)[group] * np.sqrt(task.s / task.d), dtype=torch.float32)
-    G = torch.randn(batch, d, 1, generator=generator) * power
-    # The tokens' last columns begin as the noise of the labels.
-    tokens = torch.randn(batch, task.context, d + tasks, generator=generator)
-    y = tokens[..., :d] @ G
-    tokens[..., d:] = y if task.noise == 0 else y + task.noise**0.5 * tokens[..., d:]
+    power = np.zeros((tasks, d), dtype=np.float32)
+    power[np.repeat(np.arange(tasks), task.dims), np.arange(d)] = np.repeat(
+        np.sqrt(task.s / task.d), task.dims
+    )
+    G = torch.from_numpy(power) * torch.randn(batch, 1, d, generator=generator)
+    # The last rows begin as the noise of the labels.
+    tokens = torch.randn(batch, d + tasks, task.context, generator=generator)
+    tokens[:, d:] *= task.noise**0.5
+    tokens[:, d:] += G @ tokens[:, :d]
     query = torch.randn(batch, d + tasks, generator=generator)
     query[:, d:] = 0
-    return tokens, query, (query[:, None, :d] @ G)[:, 0]
+    return tokens, query, (G @ query[:, :d, None])[..., 0]
 
 
 def train_full(
@@ -128,15 +131,16 @@ def train_full(
         return value.item()
 
     arrays = {name: weight.detach().numpy() for name, weight in weights.items()}
-    return descend(
-        "full",
-        task,
-        schedule,
-        {"batch": batch, "width": arrays["K"].shape[1], "seed": seed},
-        read=lambda: spectrum(task, arrays),
-        step=step,
-        final=lambda: arrays,
-    )
+    with _one_thread():
+        return descend(
+            "full",
+            task,
+            schedule,
+            {"batch": batch, "width": arrays["K"].shape[1], "seed": seed},
+            read=lambda: spectrum(task, arrays),
+            step=step,
+            final=lambda: arrays,
+        )
 
 
 def test_loss(
@@ -151,7 +155,22 @@ def test_loss(
     generator = torch.Generator().manual_seed(seed)
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
     losses = []
-    for size in chunks(count):
-        tokens, query, answer = sequences(task, size, generator)
-        losses.append((predict(tensors, tokens, query) - answer).square().double().numpy())
+    with _one_thread():
+        for size in chunks(count):
+            tokens, query, answer = sequences(task, size, generator)
+            losses.append((predict(tensors, tokens, query) - answer).square().double().numpy())
     return mean_and_error(np.concatenate(losses))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The matrices of a step are too small to share: where the cores have other work, threads that
+    wait for each other cost up to tenfold."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -41,8 +41,8 @@ def debiased_linear_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
 
 
 def stieltjes(
-    ratio: Float[np.ndarray, "*points"], z: Float[np.ndarray, "*points"]
-) -> tuple[Float[np.ndarray, "*points"], Float[np.ndarray, "*points"]]:
+    ratio: Float[np.ndarray, "*points"] | float, z: Float[np.ndarray, "*points"] | float
+) -> tuple[Float[np.ndarray, "*points"] | float, Float[np.ndarray, "*points"] | float]:
     """m(z) = E 1/(λ+z) and m₂ = −m'(z) = E 1/(λ+z)² for λ an eigenvalue of XXᵀ/L, d/L = ``ratio``.
 
     Marchenko and Pastur's law: m is the positive root of r z m² + (1 − r + z) m = 1.
@@ -59,7 +59,7 @@ def stieltjes(
 
 def mmse(
     ratio: Float[np.ndarray, "*points"] | float, signal: float = 1.0, noise: float = 0.0
-) -> Float[np.ndarray, "*points"]:
+) -> Float[np.ndarray, "*points"] | float:
     """The Bayes risk of one task as d, L → ∞ at d/L = ``ratio``: ridge with penalty r σ²/s."""
     ratio = np.asarray(ratio, dtype=float)
     if positive("signal", signal) and noise == 0:
@@ -73,7 +73,7 @@ def ridge_risk(
     penalty: Float[np.ndarray, "*points"] | float,
     signal: float = 1.0,
     noise: float = 0.0,
-) -> Float[np.ndarray, "*points"]:
+) -> Float[np.ndarray, "*points"] | float:
     """Ridge regression's risk, the ``penalty`` z being on XXᵀ/L: s z² m₂ + σ² r (m − z m₂).
 
     A penalty p in units of XXᵀ/d̄ is z = p d̄/L, one in units of XXᵀ/d is z = p d/L.
@@ -116,7 +116,7 @@ def risk_curves(
 
 
 def length_generalisation(
-    task: MultiTask, lengths: Sequence[float] | Float[np.ndarray, " lengths"]
+    task: MultiTask, lengths: Sequence[float] | np.ndarray
 ) -> Float[np.ndarray, "lengths tasks"]:
     """The limit for contexts of ``task.context``, tested on others: s (ρ² + ρ')/(1+ρ)².
 

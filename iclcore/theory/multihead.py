@@ -54,7 +54,8 @@ class MultiTask:
         if not (np.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise takes a variance of at least 0, not {self.noise!r}")
         signal = dims if self.signal is None else self.signal
-        signal = tuple(np.broadcast_to(signal, np.broadcast_shapes(np.shape(signal), len(dims))))
+        signal = np.atleast_1d(signal).tolist()
+        signal = signal * len(dims) if len(signal) == 1 else signal
         if len(signal) != len(dims):
             raise ValueError(f"signal takes one number or {len(dims)}, not {len(signal)}")
         object.__setattr__(self, "dims", dims)
@@ -79,7 +80,7 @@ class MultiTask:
         """φ_i = 1 + σ²/s_i: the power of a label in units of its signal."""
         return 1 + self.noise / self.s
 
-    def only(self, tasks: Sequence[int]) -> "MultiTask":
+    def only(self, tasks: Sequence[int] | np.ndarray) -> "MultiTask":
         """The same context with only these tasks."""
         return MultiTask(
             [self.dims[i] for i in tasks],
@@ -168,7 +169,7 @@ def flow(
     task: MultiTask,
     omega0: Float[np.ndarray, "*starts heads tasks"],
     mu0: Float[np.ndarray, "*starts heads tasks"],
-    t: Sequence[float] | Float[np.ndarray, " times"],
+    t: Sequence[float] | np.ndarray,
     width: int | None = None,
 ) -> Flow:
     """Gradient flow of K, Q, V, O from balanced weights (K = ±Q, O = ±Vᵀ), in the spectral numbers:
@@ -209,7 +210,8 @@ def flow(
             speed, (t[0], t[-1]), logs.ravel(), "DOP853", t, rtol=TOLERANCE, atol=TOLERANCE
         )
     if path.status != 0 or not np.isfinite(path.y).all():
-        raise ValueError(f"t takes times the flow can be followed to, up to {_reached(path):.4g}")
+        last = path.t[-1] if len(path.t) else t[0]
+        raise ValueError(f"t takes times the flow can be followed to, none beyond {last:.4g}")
     omega, mu = np.stack([values(u) for u in path.y.T], axis=1)
     return Flow(task, t, omega, mu)
 
@@ -247,12 +249,13 @@ def one_head(
 
 
 def limit(
-    task: MultiTask, owner: Sequence[int] | None = None, heads: int | None = None
+    task: MultiTask, owner: Sequence[int] | np.ndarray | None = None, heads: int | None = None
 ) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
     """Where the flow ends if head ``owner[i]`` alone does task i (default: head i).
 
     Each head is ``one_head`` of its own tasks: heads without a common task do not disturb each other.
     One head a task: ω = d_i^(−1/2), μ = √d_i/(1+ρ_i), loss s_i ρ_i/(1+ρ_i) with ρ_i = e d_i φ_i/L.
+    What is lost goes slowly: ω of a head on others' tasks falls only as 1/t, once its μ is gone.
     """
     owner = np.arange(task.tasks) if owner is None else np.asarray(owner)
     heads = owner.max() + 1 if heads is None else whole("heads", heads)
@@ -282,8 +285,3 @@ def check(task: MultiTask, omega: np.ndarray, mu: np.ndarray) -> None:
 def root_width(task: MultiTask, width: int | None) -> float:
     """√d_e; left out, d_e = d."""
     return np.sqrt(task.dim if width is None else whole("width", width))
-
-
-def _reached(path: object) -> float:
-    finite = np.isfinite(path.y).all(axis=0)
-    return path.t[finite][-1] if finite.any() else float("nan")

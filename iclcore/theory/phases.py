@@ -51,7 +51,7 @@ def warm_up(
     task: MultiTask,
     omega0: Float[np.ndarray, "heads tasks"],
     mu0: Float[np.ndarray, "heads tasks"],
-    t: Sequence[float] | Float[np.ndarray, " times"],
+    t: Sequence[float] | np.ndarray,
     width: int | None = None,
 ) -> tuple[Float[np.ndarray, "times heads tasks"], Float[np.ndarray, "times heads tasks"]]:
     """(ω, μ) while the loss has not moved, in closed form: with C = aω0 − μ0, g = e^{κCt},
@@ -84,7 +84,7 @@ def emergence_speed(
 def emergence(
     task: MultiTask,
     omega0: Float[np.ndarray, " tasks"],
-    t: Sequence[float] | Float[np.ndarray, " times"],
+    t: Sequence[float] | np.ndarray,
     width: int | None = None,
 ) -> tuple[Float[np.ndarray, "times tasks"], Float[np.ndarray, "times tasks"]]:
     """(ω, μ) of the winners by the one-variable equation, from ``omega0`` at the first time."""
@@ -133,6 +133,19 @@ def saddle_rate(task: MultiTask) -> Float[np.ndarray, " tasks"]:
     return 4 * task.s * task.phi / task.context * mu
 
 
+def crossing(
+    t: Float[np.ndarray, " times"], values: Float[np.ndarray, " times"], level: float
+) -> float:
+    """The first time at which ``values`` reach ``level`` from below, between the two recorded ones."""
+    reached = np.flatnonzero(values >= level)
+    if not reached.size:
+        raise ValueError(
+            f"level takes what is reached, at most {values.max():.4g}, not {level:.4g}"
+        )
+    k = max(reached[0], 1)
+    return float(np.interp(level, values[k - 1 : k + 1], t[k - 1 : k + 1]))
+
+
 @dataclass(frozen=True)
 class Phases:
     """Emergence is the time in which the loss makes the middle nine tenths of its drop."""
@@ -153,12 +166,10 @@ def phases(path: Flow, width: int | None = None) -> Phases:
     done = path.loss.sum(-1)
     done = (done[0] - done) / (done[0] - loss(path.task, *end).sum())
     if done[-1] < 0.95:
-        raise ValueError(f"path takes a flow past its emergence, not one that ends at {done[-1]:.0%}")
-    # The first crossing, between the two times around it.
-    crossings = []
-    for share in (0.05, 0.95):
-        k = max(int((done >= share).argmax()), 1)
-        crossings.append(float(np.interp(share, done[k - 1 : k + 1], path.t[k - 1 : k + 1])))
+        raise ValueError(
+            f"path takes a flow past its emergence, not one that ends at {done[-1]:.0%}"
+        )
+    times = [crossing(path.t, done, share) for share in (0.05, 0.95)]
     start = path.omega[0], path.mu[0]
     predicted = path.t[0] + escape_time(path.task, *start, width).min(-2)
-    return Phases(*crossings, predicted, convergence_rate(path.task, width))
+    return Phases(*times, predicted, convergence_rate(path.task, width))

@@ -1,0 +1,573 @@
+"""Multi-head softmax attention: theory against stored values, against itself, against training."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import close
+from scipy.integrate import solve_ivp
+
+from iclcore import multihead, spectral
+from iclcore.history import History
+from iclcore.theory import icl_risk, phases
+from iclcore.theory import multihead as theory
+from iclcore.theory.multihead import MultiTask
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "multihead.json").read_text())
+FIGURE_1 = MultiTask((10, 10, 10), context=100)
+ONE = MultiTask((10,), context=100)
+STORED = 1e-6  # the stored values carry 8 digits, the stored flows were integrated to about 7
+
+
+def uneven() -> MultiTask:
+    """Nothing equal to anything else, so that no two indices can be swapped unseen."""
+    return MultiTask((3, 5, 2), context=40, signal=(1.0, 2.0, 0.5), noise=0.3)
+
+
+def random_spectrum(task, heads, seed=0, omega=0.2):
+    rng = np.random.default_rng(seed)
+    return omega * rng.normal(size=(heads, task.tasks)), rng.normal(size=(heads, task.tasks))
+
+
+def random_starts(count, seed=1, spread=0.5):
+    """Log-normal around ω .01, μ .05: the scale of Figure 1's start without its lean."""
+    rng = np.random.default_rng(seed)
+    scale = np.array([0.01, 0.05]).reshape(2, 1, 1, 1)
+    return scale * np.exp(spread * rng.normal(size=(2, count, 3, 3)))
+
+
+def near(estimate, error, exact, sigmas=5):
+    """A Monte Carlo mean: the seed is fixed, so this passes or fails for good."""
+    assert np.all(np.abs(np.asarray(estimate) - exact) <= sigmas * np.asarray(error)), (
+        estimate,
+        error,
+        exact,
+    )
+
+
+def slopes(function, point, step=1e-5):
+    """Central differences of a scalar function, entry by entry."""
+    found = np.zeros_like(point)
+    for index in np.ndindex(point.shape):
+        shift = np.zeros_like(point)
+        shift[index] = step
+        found[index] = (function(point + shift) - function(point - shift)) / (2 * step)
+    return found
+
+
+# --- Stored values ------------------------------------------------------------------------------
+
+
+def test_stored_flow_of_figure_1():
+    rows = GOLDEN["ode_fig1"]
+    path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), [row["t"] for row in rows])
+    off = ~np.eye(3, dtype=bool)
+    for k, row in enumerate(rows):
+        close(path.loss[k].sum(), row["loss"], within=STORED)
+        for name, value in (("omega", path.omega[k]), ("mu", path.mu[k])):
+            close(value.diagonal(), np.full(3, row[f"{name}_diag"]), within=STORED)
+            close(value[off], np.full(6, row[f"{name}_off"]), within=STORED)
+
+
+def test_stored_flow_of_figure_3():
+    rows = GOLDEN["ode_fig3"]
+    start = np.array([[0.01]]), np.array([[1.0]])
+    path = theory.flow(ONE, *start, [row["t"] for row in rows], width=30)
+    close(path.omega[:, 0, 0], [row["omega"] for row in rows], within=STORED)
+    close(path.mu[:, 0, 0], [row["mu"] for row in rows], within=STORED)
+    omega = np.linspace(1e-4, 0.3162, 40_001)[:, None]
+    speed = phases.emergence_speed(ONE, omega, width=30)[:, 0]
+    largest, where = GOLDEN["fig3c_max"]
+    close(speed.max(), largest, within=STORED)
+    close(omega[speed.argmax(), 0], where, within=1e-5)  # the grid's step is 8e-6
+
+
+def test_stored_limits_and_bounds():
+    for row in GOLDEN["gf_limit"]:
+        setting = row["L"], 1.0, row["sig2_over_s"]
+        one, ten = MultiTask((row["d"],), *setting), MultiTask((row["d"],) * 10, *setting)
+        omega, mu = theory.limit(one)
+        close([omega[0, 0], mu[0, 0]], [row["omega"], row["mu"]], within=STORED)
+        close(theory.loss(one, omega, mu)[0], row["loss_over_s"], within=STORED)
+        close(icl_risk.gradient_flow_risk(one)[0], row["loss_over_s"], within=STORED)
+        single = theory.loss(ten, *theory.one_head(ten)).sum() / 10
+        close(single, row["opt_single_of_10"], within=STORED)
+        close(icl_risk.debiased_linear_risk(one)[0], row["debiased_linear_exact"], within=STORED)
+        close(icl_risk.equiangular_bound(ten, 11) / 10, row["lb_H_gt_I"], within=STORED)
+
+
+def test_stored_water_filling():
+    for row in GOLDEN["waterfill"]:
+        task = MultiTask([int(d) for d in row["d"]], row["L"], row["s"], row["sig2"])
+        omega, mu = theory.one_head(task)
+        close(omega[0], row["omega"], within=STORED)
+        close(mu[0], row["mu"], within=STORED)
+        close(theory.loss(task, omega, mu), row["loss"], within=STORED)
+        close(theory.loss(task, omega, mu).sum(), row["total"], within=STORED)
+        close(icl_risk.gradient_flow_risk(task).sum(), row["gf_multi"], within=STORED)
+        for heads, bound in row["lb_budget_Hminus1"].items():
+            close(icl_risk.equiangular_bound(task, int(heads)), bound, within=STORED)
+
+
+@pytest.mark.parametrize(("scaling", "signal", "unit"), [("B", 1.0, 1), ("C", 0.1, 10)])
+def test_stored_risk_curves(scaling, signal, unit):
+    rows = [row for row in GOLDEN["bayes_ridge"] if row["conv"] == scaling]
+    ratio = np.array([row["r"] for row in rows])
+    curves = icl_risk.risk_curves(ratio, 10, signal, 1.0, (2, 5, 10, 11), penalty_unit=unit)
+    names = {
+        "Bayes": "mmse_over_s",
+        "ridge 0.05": "ridge005",
+        "ridge 5": "ridge5",
+        "gradient flow": "gf",
+        "one head": "opts",
+    }
+    for name, stored in names.items():
+        close(curves[name], [row[stored] for row in rows], within=STORED)
+    for heads in (2, 5, 10, 11):
+        stored = [row["lb"][str(heads)] for row in rows]
+        close(curves[f"bound, H = {heads}"], stored, within=STORED)
+    assert np.all(curves["gradient flow"] / curves["bound, H = 11"] <= np.e)
+
+
+def test_stored_loss():
+    row = GOLDEN["icl_loss_example"]
+    task = MultiTask([int(d) for d in row["d"]], row["L"], row["s"], row["sig2"])
+    omega, mu = np.array(row["omega"]), np.array(row["mu"])
+    close(theory.loss(task, omega, mu).sum(), row["loss"], within=STORED)
+    mean, error = spectral.measure(task, omega, mu, sequences=5000)
+    stored, stored_error = row["mc"]
+    near(mean.sum(), np.hypot(error.sum(), stored_error), stored)
+
+
+# --- The flow -----------------------------------------------------------------------------------
+
+
+def test_gradient_by_finite_differences():
+    task = uneven()
+    omega, mu = random_spectrum(task, heads=4)
+    by_omega, by_mu = theory.gradient(task, omega, mu)
+    # Second differences leave 1e-10 · the third derivative, round-off 1e-16/1e-5.
+    close(by_omega, slopes(lambda w: theory.loss(task, w, mu).sum(), omega), within=1e-8)
+    close(by_mu, slopes(lambda m: theory.loss(task, omega, m).sum(), mu), within=1e-8)
+
+
+def test_flow_is_that_of_the_matrices():
+    """K = ±Q = √(|ω|√d_e) and O = ±Vᵀ, as plain factors: what the log coordinates must reproduce."""
+    task, width = uneven(), 17
+    omega0, mu0 = random_spectrum(task, heads=2)
+    mu0[0, 1] = 0
+    k, v = np.sqrt(np.abs(omega0) * np.sqrt(width)), np.sqrt(np.abs(mu0))
+    start = np.stack([k, k * np.sign(omega0), v * np.sign(mu0), v])
+
+    def speed(_, factors):
+        K, Q, O, V = factors.reshape(start.shape)  # noqa: E741
+        by_omega, by_mu = theory.gradient(task, K * Q / np.sqrt(width), O * V)
+        by_entry = by_omega / task.d / np.sqrt(width)  # each of d_i diagonal entries
+        return -np.stack([by_entry * Q, by_entry * K, by_mu * V, by_mu * O]).ravel()
+
+    plain = solve_ivp(speed, (0, 1.5), start.ravel(), "DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
+    K, Q, O, V = plain.reshape(start.shape)  # noqa: E741
+    path = theory.flow(task, omega0, mu0, [0, 1.5], width=width)
+    close(path.omega[-1], K * Q / np.sqrt(width), within=1e-8)  # two integrators of 1e-10 a step
+    close(path.mu[-1], O * V, within=1e-8)
+    assert path.mu[-1, 0, 1] == 0
+
+
+def test_flow_of_many_starts_is_each_ones_own():
+    omega0, mu0 = random_starts(4)
+    together = theory.flow(FIGURE_1, omega0, mu0, [0, 5, 9])
+    alone = theory.flow(FIGURE_1, omega0[2], mu0[2], [0, 5, 9])
+    close(together.mu[:, 2], alone.mu, within=1e-6)  # steps differ; emergence amplifies
+    swapped = theory.flow(FIGURE_1, omega0[2][::-1], mu0[2][::-1], [0, 5, 9])
+    close(swapped.mu, alone.mu[:, ::-1], within=1e-6)
+
+
+def test_decayed_weights_do_not_run_away():
+    path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), [0, 100, 200])
+    assert np.all(path.mu > 0)
+    # What is left above the limit: the others' ω, for which 1/ω grows by 4 e s φ μ²/(L √d_e) a unit.
+    mu = theory.limit(FIGURE_1)[1][0, 0]
+    rate = np.diff(1 / path.omega[1:, 0, 1])[0] / 100
+    close(rate, 4 * np.e * 10 * mu**2 / 100 / np.sqrt(30), within=1e-3)  # ω² corrections
+    close(path.loss[-1].sum(), 6.411908, within=1e-3)
+
+
+def test_heads_are_allocated_from_the_start():
+    """The least escape time wins. 92% to 95% of the tasks at spreads .1 to 1; a start is one of 100."""
+    omega0, mu0 = random_starts(100)
+    path = theory.flow(FIGURE_1, omega0, mu0, [0, 40])
+    assert (phases.winner(FIGURE_1, omega0, mu0) == path.owner).mean() >= 0.9
+    different = [len(set(owner)) == 3 for owner in path.owner.tolist()]
+    # Three winners: the loss of one head a task. Fewer: more, a head keeps what it has won.
+    close(path.loss[-1, different].sum(-1), np.full(sum(different), 6.411908), within=1e-2)
+    assert path.loss[-1, ~np.array(different)].sum(-1).min() > 9
+
+
+def test_fewer_heads_than_tasks():
+    omega0, mu0 = theory.aligned_start(FIGURE_1, heads=2)
+    mu0[1, 2] = 0.06  # the third task leans to the second head
+    path = theory.flow(FIGURE_1, omega0, mu0, [0, 200])
+    assert path.owner.tolist() == [0, 1, 1]
+    omega, mu = theory.limit(FIGURE_1, (0, 1, 1))
+    close(omega[1, 1:], np.full(2, 20**-0.5))
+    close(path.omega[-1][[0, 1, 1], [0, 1, 2]], omega[[0, 1, 1], [0, 1, 2]], within=1e-3)
+    # The first head's ω on the others' tasks falls as 1/t.
+    close(path.loss[-1], theory.loss(FIGURE_1, omega, mu), within=1e-3)
+
+
+def test_two_heads_of_one_task():
+    """Equal heads share it for ever, else the replicator leaves one; the loss is the same."""
+    shared = theory.flow(ONE, np.full((2, 1), 0.01), np.full((2, 1), 0.1), [0, 60], width=30)
+    start = np.array([[0.01], [0.012]]), np.array([[0.1], [0.05]])
+    alone = theory.flow(ONE, *start, [0, 60], width=30)
+    mu = theory.limit(ONE)[1][0, 0]
+    close(shared.mu[-1, :, 0], [mu / 2, mu / 2], within=1e-6)
+    close(alone.mu[-1, :, 0], [mu, 0], within=1e-6)
+    close(shared.loss[-1], alone.loss[-1], within=1e-6)
+
+
+def test_the_limit_is_a_saddle():
+    """A negative μ off the diagonal grows at saddle_rate, and leads down to the bound of H − 1."""
+    omega, mu = theory.limit(FIGURE_1)
+    rate = phases.saddle_rate(FIGURE_1)[0]
+    for sign, change in ((-1, rate), (1, -rate)):
+        seeded = np.where(mu == 0, sign * 1e-7, mu)
+        path = theory.flow(FIGURE_1, omega, seeded, [0, 5])
+        grown = np.log(np.abs(path.mu[-1] / seeded))[mu == 0] / 5
+        close(grown, np.full(6, change), within=1e-4)  # to first order in the seed's e^{5 rate}
+    path = theory.flow(FIGURE_1, omega, np.where(mu == 0, -1e-3, mu), [0, 40, 200])
+    bound = icl_risk.equiangular_bound(FIGURE_1, 3)
+    gap = path.loss.sum(-1) - bound
+    assert gap[0] > 2 > 0.5 > gap[1] > 0.1 > 0.06 > gap[2] > 0
+    close(path.mu[-1].sum(0), np.zeros(3), within=0.4)  # against 13 on the diagonal
+
+
+# --- The phases ---------------------------------------------------------------------------------
+
+
+def test_warm_up_solves_its_equation():
+    task = uneven()
+    omega0, mu0 = (np.abs(a) for a in random_spectrum(task, heads=2, omega=0.05))
+    a = task.d * np.sqrt(task.dim)
+    mu0[0] = a * omega0[0]  # where aω − μ = 0 and the closed form is 0/0
+    kappa = 4 * task.s / a
+
+    def speed(_, u):
+        omega, mu = u.reshape(2, 2, 3)
+        return np.stack([kappa * omega * mu, a * kappa * omega * mu]).ravel()
+
+    first = phases.escape_time(task, omega0, mu0).min()
+    t = [0, 0.5 * first, 0.9 * first]
+    path = solve_ivp(
+        speed, (0, t[-1]), np.stack([omega0, mu0]).ravel(), "DOP853", t, rtol=1e-11, atol=1e-12
+    )
+    omega, mu = phases.warm_up(task, omega0, mu0, t)
+    expected = path.y.T.reshape(3, 2, 2, 3)
+    close(omega, expected[:, 0], within=1e-8)
+    close(mu, expected[:, 1], within=1e-8)
+    near_pole = phases.warm_up(task, omega0, mu0, [first * (1 - 1e-6)])[0].max()
+    assert near_pole > 1e4 * omega0.max()
+    assert np.isinf(phases.escape_time(task, omega0, -mu0)).all()
+
+
+def test_phases_of_figure_1():
+    t = np.linspace(0, 12, 241)
+    path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), t)
+    found = phases.phases(path)
+    # The start alone predicts the end of the warm-up within 2% of its length.
+    close(found.predicted, np.full(3, found.warm_up_ends), within=0.02)
+    assert 7 < found.emergence_ends < 8
+    close(found.rate, np.full(3, 0.674), within=5e-4)
+    # The flow itself decays at that rate, until the other heads' remains matter.
+    one = theory.flow(ONE, np.array([[0.01]]), np.array([[1.0]]), [0, 12, 14], width=30)
+    gap = 10**-0.5 - one.omega[1:, 0, 0]
+    close(np.log(gap[0] / gap[1]) / 2, phases.convergence_rate(ONE, width=30)[0], within=1e-3)
+
+
+def test_emergence_follows_the_flow():
+    omega, mu = phases.emergence(ONE, np.array([0.01]), np.arange(4.0, 15), width=30)
+    start = np.array([[0.01]]), np.array([[1.0]])
+    path = theory.flow(ONE, *start, np.arange(4.0, 15), width=30)
+    # μ is never quite at its best: the equation leads by .25 time units, and ends at the same place.
+    rise = [phases.crossing(path.t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
+    assert 0 < rise[0] - rise[1] < 1
+    close(mu[-1], path.mu[-1, 0], within=5e-3)
+
+
+# --- Risks, against Monte Carlo -------------------------------------------------------------------
+
+
+def test_bayes_and_ridge_are_the_large_limit():
+    """d = 80 with L = d/r, exactly given X; finite-size corrections are O(1/d), 1% here."""
+    rng = np.random.default_rng(0)
+    d, signal, noise = 80, 2.0, 0.7
+    for ratio in (0.25, 1.0, 2.5):
+        length, z, bayes, ridge = int(d / ratio), 0.3, [], []
+        best = ratio * noise / signal
+        for _ in range(20):
+            x = rng.normal(size=(d, length))
+            values = np.linalg.eigvalsh(x @ x.T / length)
+            ridge.append(
+                ((signal * z**2 + noise * ratio * values) / (values + z) ** 2).mean(),
+            )
+            bayes.append((signal * best / (values + best)).mean())
+        for found, formula in (
+            (bayes, icl_risk.mmse(ratio, signal, noise)),
+            (ridge, icl_risk.ridge_risk(ratio, z, signal, noise)),
+        ):
+            error = np.std(found) / np.sqrt(len(found))
+            near(np.mean(found), error + 0.01 * formula / 5, formula)
+    close(icl_risk.mmse(np.array([0.5, 2.0])), [0, 0.5])
+    best = icl_risk.ridge_risk(0.5, 0.5 * noise / signal, signal, noise)
+    close(best, icl_risk.mmse(0.5, signal, noise))
+
+
+def test_ridge_of_drawn_regressions():
+    """Not through eigenvalues: solve, predict, square."""
+    rng = np.random.default_rng(1)
+    d, length, z, noise, errors = 60, 100, 0.2, 0.5, []
+    for _ in range(300):
+        x, w = rng.normal(size=(length, d)), rng.normal(size=d) / np.sqrt(d)
+        y = x @ w + np.sqrt(noise) * rng.normal(size=length)
+        errors.append(
+            ((np.linalg.solve(x.T @ x / length + z * np.eye(d), x.T @ y / length) - w) ** 2).sum()
+        )
+    formula = icl_risk.ridge_risk(d / length, z, 1.0, noise)
+    near(np.mean(errors), np.std(errors) / np.sqrt(300) + 0.002 * formula, formula)
+
+
+def test_exact_loss_against_the_reduction_and_the_formula():
+    task = MultiTask((4, 10), context=30, signal=(1.0, 3.0), noise=0.4)
+    omega, mu = np.diag([0.7, 0.3]), np.diag([0.8, 1.5])
+    exact = icl_risk.exact_loss(task, omega.diagonal(), mu.diagonal())
+    near(*spectral.measure(task, omega, mu, sequences=40_000), exact)
+    # Lemma 2 is what large d and L leave of it: error 9% at 10, 100; .8% at 100, 400.
+    for d, length, exact in ((10, 100, 0.23546569), (100, 400, 0.40785413)):
+        task = MultiTask((d,), length, 1.0)
+        omega, mu = theory.limit(task)
+        close(icl_risk.exact_loss(task, omega[0], mu[0])[0], exact, within=STORED)
+        assert abs(theory.loss(task, omega, mu)[0] / exact - 1) < 10 / min(d, length / 4) / 8
+
+
+def test_softmax_moments_and_regimes():
+    rng = np.random.default_rng(0)
+    for beta, context in ((0.5, 100), (2.0, 100), (4.0, 20), (1.0, 2)):
+        zeta = rng.normal(size=(20_000, context))
+        p = np.exp(beta * zeta)
+        p /= p.sum(1, keepdims=True)
+        power, square = icl_risk.softmax_moments(np.array([beta]), context)
+        for sample, exact in (
+            ((p**2).sum(1), power[0]),
+            ((p * zeta).sum(1) ** 2, square[0]),
+            ((p * zeta).sum(1), beta * (1 - power[0])),
+        ):
+            near(sample.mean(), sample.std() / np.sqrt(len(sample)), exact)
+    close(icl_risk.softmax_moments(np.array([0.0]), 50), [[1 / 50], [1 / 50]])
+    beta = np.array([0.5, 1.0, 2.0, 30.0])
+    found = icl_risk.participation(beta, 100)
+    close(found["exact"][1:3], [0.0256, 0.1263], within=1e-4)
+    close(found["exponential"][1:3], [0.0272, 0.546], within=1e-4)
+    assert abs(found["exponential"][0] / found["exact"][0] - 1) < 0.01
+    assert abs(found["saturated"][3] / found["exact"][3] - 1) < 0.03
+
+
+def test_length_generalisation():
+    lengths = [50, 100, 200, 400, 1000]
+    task = MultiTask((10,), 100, 1.0)
+    risk = icl_risk.length_generalisation(task, lengths)[:, 0]
+    close(risk[[0, 2, 3, 4]], [0.3818, 0.1297, 0.0877, 0.0625], within=5e-5)
+    close(risk[1], icl_risk.gradient_flow_risk(task)[0])
+    omega, mu = theory.limit(task)
+    exact = [icl_risk.exact_loss(task, omega[0], mu[0], length)[0] for length in lengths]
+    assert np.all(np.abs(risk / exact - 1) < 0.12)  # Lemma 2's own error at d = 10
+    near(*spectral.measure(task, omega, mu, 10_000, context=400), exact[3])
+
+
+TARGETS = {
+    "tanh": (np.tanh, 0.0724),
+    "sin": (lambda u: np.sin(2 * u), 0.4664),
+    "relu": (lambda u: np.maximum(u, 0), 1.5701),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_nonlinear_targets(name):
+    target, value = TARGETS[name]
+    task = MultiTask((20,), 400, 1.0)
+    found = icl_risk.nonlinear_transfer(task, target)
+    close(found["loss"], value, within=1e-4)
+    omega, mu = theory.limit(task)
+    mean, error = spectral.nonlinear_loss(task, target, omega[0, 0], mu[0, 0], 10_000)
+    # First order in e/L; what it leaves out is 2% (3% of the variance, in ``linear`` too).
+    near(mean, error + 0.02 * value / 5, value)
+    # The linear part of the answer is kept up to μω, all that lies above it is lost.
+    kept = found["answer"] / np.where(found["target"] == 0, 1, found["target"])
+    assert 0.79 < kept[1] < 0.88
+    assert np.all(np.abs(found["answer"][3:]) < 0.05 * np.abs(found["target"][3:]) + 1e-9)
+
+
+# --- Training -----------------------------------------------------------------------------------
+
+
+def test_reduction_gradient_by_finite_differences():
+    task = uneven()
+    omega, mu = random_spectrum(task, heads=4, omega=0.5)
+    r, z = spectral.draw(task, 7, np.random.default_rng(0))
+    value, by_omega, by_mu = spectral.spectral_gradient(task, omega, mu, r, z)
+
+    def mean(w, m):
+        return spectral.spectral_losses(task, w, m, r, z).sum(1).mean()
+
+    close(value, mean(omega, mu))
+    close(by_omega, slopes(lambda w: mean(w, mu), omega), within=1e-7)
+    close(by_mu, slopes(lambda m: mean(omega, m), mu), within=1e-7)
+
+
+def test_prediction_written_out():
+    """Head by head and token by token, with weights that are not decomposable."""
+    import torch
+
+    task = uneven()
+    generator = torch.Generator().manual_seed(0)
+    tokens, query, answer = multihead.sequences(task, 3, generator)
+    rng = np.random.default_rng(0)
+    shapes = {"K": (2, 12, 13), "Q": (2, 12, 13), "V": (2, 3, 13), "O": (2, 3, 3)}
+    weights = {name: 0.3 * rng.normal(size=shape) for name, shape in shapes.items()}
+    tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
+    found = multihead.predict(tensors, tokens, query)
+    for Z, q, prediction in zip(tokens.numpy(), query.numpy(), found.numpy(), strict=True):
+        expected = np.zeros(3)
+        for K, Q, V, O in zip(*(weights[name] for name in "KQVO"), strict=True):  # noqa: E741
+            weight = np.array([np.exp((K @ token) @ (Q @ q) / np.sqrt(12)) for token in Z.T])
+            expected += (
+                O @ V @ sum(w * token for w, token in zip(weight, Z.T, strict=True)) / weight.sum()
+            )
+        close(prediction, expected, within=1e-5)  # float32
+    assert np.all(query[:, 10:].numpy() == 0)
+    assert answer.shape == (3, 3)
+
+
+def test_reduction_is_the_whole_model():
+    """Monte Carlo of whole sequences and of I scalars a token, from the same decomposable weights."""
+    task = uneven()
+    omega, mu = random_spectrum(task, heads=2, omega=0.4)
+    weights = multihead.start(task, omega, mu, width=15)
+    close(multihead.spectrum(task, weights), (omega, mu))
+    assert max(multihead.departure(task, weights).values()) < 1e-12
+    whole, whole_error = multihead.test_loss(task, weights, 40_000)
+    mean, error = spectral.measure(task, omega, mu, 40_000)
+    near(whole, np.hypot(whole_error, error), mean)
+
+
+def test_spectral_training_follows_the_flow_a_little_behind():
+    start = theory.aligned_start(FIGURE_1)
+    history = spectral.train_spectral(FIGURE_1, *start)
+    omega, mu = spectral.spectra(history)
+    path = theory.flow(FIGURE_1, *start, np.linspace(0, 12, 601))
+    half = 0.5 * 10**-0.5
+    own = range(3)
+    lead = [
+        phases.crossing(history.series["time"], omega[:, i, i], half)
+        - phases.crossing(path.t, path.omega[:, i, i], half)
+        for i in own
+    ]
+    assert 0.10 <= np.mean(lead) <= 0.15, lead
+    exact = icl_risk.exact_loss(FIGURE_1, omega[-1].diagonal(), mu[-1].diagonal()).sum()
+    late = history.loss[-400:]
+    near(late.mean(), late.std() / np.sqrt(400), exact)
+
+
+def test_history_keeps_spectra(tmp_path):
+    start = theory.aligned_start(FIGURE_1)
+    short = spectral.train_spectral(FIGURE_1, *start, ((0.1, 0.02),), batch=100, seed=3)
+    again = spectral.train_spectral(FIGURE_1, *start, ((0.1, 0.02),), batch=100, seed=3)
+    assert len(short.loss) == 5
+    short.to_csv(tmp_path / "run.csv")
+    back = History.from_csv(tmp_path / "run.csv")
+    for history in (again, back):
+        for mine, theirs in zip(spectral.spectra(short), spectral.spectra(history), strict=True):
+            assert mine.shape == (5, 3, 3)
+            np.testing.assert_array_equal(mine, theirs)
+    assert back.settings["MultiTask"]["context"] == 100
+    assert back.settings["seed"] == 3
+
+
+def test_saturated_starts_return():
+    for times in (1.9, 3.2):
+        start = np.array([[times * 10**-0.5]]), np.array([[0.1]])
+        history = spectral.train_spectral(ONE, *start, ((25.0, 0.03),), width=30, batch=128)
+        close(history.final["omega"][0, 0] * 10**0.5, 1.01, within=0.02)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_whole_model_reaches_the_limit(seed):
+    history = multihead.train_full(FIGURE_1, *theory.aligned_start(FIGURE_1), seed=seed)
+    omega, mu = multihead.spectrum(FIGURE_1, history.final)
+    assert (omega * mu).argmax(0).tolist() == [0, 1, 2]
+    limit = theory.limit(FIGURE_1)
+    exact = icl_risk.exact_loss(FIGURE_1, *(a.diagonal() for a in limit)).sum()
+    close(exact, 7.063971, within=STORED)
+    assert np.all(np.abs(omega.diagonal() * 10**0.5 - 1) < 0.04)
+    assert abs(history.loss[-200:].mean() / exact - 1) < 0.04
+    assert max(multihead.departure(FIGURE_1, history.final).values()) < 0.05
+
+
+# --- Refusals -----------------------------------------------------------------------------------
+
+START = theory.aligned_start(FIGURE_1)
+REFUSALS = {
+    "dims takes group sizes that sum to dim=30": lambda: MultiTask((10, 10), dim=30),
+    "dims takes at least one group": lambda: MultiTask(()),
+    "dims takes a whole number of at least 1": lambda: MultiTask((10, 0)),
+    "context takes a whole number of at least 2": lambda: MultiTask((10,), context=1),
+    "noise takes a variance of at least 0": lambda: MultiTask((10,), noise=-0.1),
+    "signal takes one number or 3": lambda: MultiTask((10, 10, 10), signal=(1.0, 2.0)),
+    "signal takes a finite number above 0": lambda: MultiTask((10,), signal=0.0),
+    "omega takes at least one head": lambda: theory.loss(
+        FIGURE_1, np.zeros((0, 3)), np.zeros((0, 3))
+    ),
+    "heads takes a whole number": lambda: theory.aligned_start(FIGURE_1, heads=0),
+    "mu takes omega's shape": lambda: (
+        theory.limit(FIGURE_1, (0, 1, 2))
+        and theory.check(FIGURE_1, np.ones((2, 3)), np.ones((3, 3)))
+    ),
+    "owner takes 3 head numbers": lambda: theory.limit(FIGURE_1, (0, 1)),
+    "t takes finite increasing times": lambda: theory.flow(FIGURE_1, *START, [0, 2, 1]),
+    "omega0 takes Σ_j d_j ω_j²": lambda: theory.flow(
+        ONE, np.array([[9.0]]), np.ones((1, 1)), [0, 1]
+    ),
+    "t takes times the flow can be followed to": lambda: theory.flow(
+        ONE, np.array([[7.0]]), np.array([[1e6]]), [0, 1]
+    ),
+    "t takes times from 0 to before the first escape at 5.20": lambda: phases.warm_up(
+        FIGURE_1, *START, [0, 6]
+    ),
+    "path takes a flow past its emergence": lambda: phases.phases(
+        theory.flow(FIGURE_1, *START, [0, 5])
+    ),
+    "lengths takes contexts": lambda: icl_risk.length_generalisation(ONE, [1]),
+    "ratio and penalty take numbers above 0": lambda: icl_risk.ridge_risk(0.5, 0.0),
+    "schedule takes increasing times": lambda: spectral.learning_rates(((2, 0.1), (1, 0.1))),
+    "schedule takes a finite number above 0": lambda: spectral.learning_rates(((2, 0.0),)),
+    "width takes a whole number of at least 30": lambda: multihead.start(
+        FIGURE_1, *START, width=20
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSALS)
+def test_refusals(message):
+    with pytest.raises(ValueError) as refusal:
+        REFUSALS[message]()
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
+
+
+def test_torch_is_loaded_only_to_train_the_whole_model():
+    code = (
+        "import sys, iclcore.multihead, iclcore.theory.icl_risk; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

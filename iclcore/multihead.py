@@ -65,9 +65,9 @@ def departure(
 
 def predict(
     weights: Mapping[str, Any],
-    tokens: Float[Any, "batch d+I context"],
-    query: Float[Any, "batch d+I"],
-) -> Float[Any, "batch I"]:
+    tokens: Float[Any, "batch entries context"],
+    query: Float[Any, "batch entries"],
+) -> Float[Any, "batch tasks"]:
     """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention."""
     K, Q, V, out = (weights[name] for name in "KQVO")
     asked = (query @ Q.mT @ K / K.shape[1] ** 0.5).transpose(0, 1)
@@ -79,18 +79,16 @@ def predict(
 def sequences(
     task: MultiTask, batch: int, generator: Any
 ) -> tuple[
-    Float[Any, "batch d+I context"],
-    Float[Any, "batch d+I"],
-    Float[Any, "batch I"],
+    Float[Any, "batch entries context"],
+    Float[Any, "batch entries"],
+    Float[Any, "batch tasks"],
 ]:
     """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32."""
     import torch
 
     d, tasks = task.dim, task.tasks
-    power = np.zeros((tasks, d), dtype=np.float32)
-    power[np.repeat(np.arange(tasks), task.dims), np.arange(d)] = np.repeat(
-        np.sqrt(task.s / task.d), task.dims
-    )
+    group = np.repeat(np.arange(tasks), task.dims)
+    power = (np.eye(tasks)[:, group] * np.sqrt(task.s / task.d)[:, None]).astype(np.float32)
     G = torch.from_numpy(power) * torch.randn(batch, 1, d, generator=generator)
     # The last rows begin as the noise of the labels.
     tokens = torch.randn(batch, d + tasks, task.context, generator=generator)

@@ -291,13 +291,48 @@ def test_emergence_follows_the_flow():
     omega, mu = phases.emergence(ONE, np.array([0.01]), np.arange(4.0, 15), width=30)
     start = np.array([[0.01]]), np.array([[1.0]])
     path = theory.flow(ONE, *start, np.arange(4.0, 15), width=30)
-    # μ is never quite at its best: the equation leads by .25 time units, and ends at the same place.
+    # μ trails its best while ω rises: the equation leads by .73 time units, to the same end.
     rise = [phases.crossing(path.t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
-    assert 0 < rise[0] - rise[1] < 1
+    assert 0.6 < rise[0] - rise[1] < 0.8
     close(mu[-1], path.mu[-1, 0], within=5e-3)
 
 
 # --- Risks, against Monte Carlo -------------------------------------------------------------------
+
+
+def test_best_mu_leaves_a_budget():
+    """With the best μ a task's loss is s/(1 + L m/(φd)); no ω has m_i > 1 or Σ m_i > H − 1."""
+    task = uneven()
+    for seed in range(50):
+        heads = 2 + seed % 3
+        omega, _ = random_spectrum(task, heads, seed, omega=10.0 ** (-seed / 20))
+        B = theory.overlap(task, omega)
+        m = task.d * (omega * np.linalg.solve(B, omega)).sum(0)
+        load = task.phi / task.context
+        mu = np.stack(
+            [
+                np.linalg.solve(np.outer(w, w) + f * B, w)
+                for w, f in zip(omega.T, load, strict=True)
+            ],
+            axis=1,
+        )
+        expected = task.s / (1 + m / (load * task.d))
+        close(theory.loss(task, omega, mu), expected, within=1e-6)  # B is near singular at small ω
+        assert m.max() <= 1 and m.sum() <= heads - 1 + 1e-6
+        assert expected.sum() >= icl_risk.equiangular_bound(task, heads) - 1e-6
+
+
+def test_debiased_linear_attention():
+    rng = np.random.default_rng(0)
+    d, length, noise, count = 4, 9, 0.6, 40_000
+    x, g = rng.normal(size=(count, length, d)), rng.normal(size=(count, d, 1)) / np.sqrt(d)
+    y = x @ g + np.sqrt(noise) * rng.normal(size=(count, length, 1))
+    seen = ((x - x.mean(1, keepdims=True)) * y).sum(1)  # averaged over the query in closed form
+    w = g[:, :, 0]
+    gamma = (seen * w).sum() / (seen**2).sum()
+    losses = ((gamma * seen - w) ** 2).sum(1)
+    formula = icl_risk.debiased_linear_risk(MultiTask((d,), length, 1.0, noise))[0]
+    near(losses.mean(), losses.std() / np.sqrt(count), formula)
 
 
 def test_bayes_and_ridge_are_the_large_limit():
@@ -344,12 +379,12 @@ def test_exact_loss_against_the_reduction_and_the_formula():
     omega, mu = np.diag([0.7, 0.3]), np.diag([0.8, 1.5])
     exact = icl_risk.exact_loss(task, omega.diagonal(), mu.diagonal())
     near(*spectral.measure(task, omega, mu, sequences=40_000), exact)
-    # Lemma 2 is what large d and L leave of it: error 9% at 10, 100; .8% at 100, 400.
-    for d, length, exact in ((10, 100, 0.23546569), (100, 400, 0.40785413)):
+    # Lemma 2 is what large d and L leave of it. The exact values: this quadrature's own, kept.
+    for d, length, exact, error in ((10, 100, 0.23546569, 0.1), (100, 400, 0.40785413, 0.01)):
         task = MultiTask((d,), length, 1.0)
         omega, mu = theory.limit(task)
         close(icl_risk.exact_loss(task, omega[0], mu[0])[0], exact, within=STORED)
-        assert abs(theory.loss(task, omega, mu)[0] / exact - 1) < 10 / min(d, length / 4) / 8
+        assert abs(theory.loss(task, omega, mu)[0] / exact - 1) < error
 
 
 def test_softmax_moments_and_regimes():
@@ -530,10 +565,7 @@ REFUSALS = {
         FIGURE_1, np.zeros((0, 3)), np.zeros((0, 3))
     ),
     "heads takes a whole number": lambda: theory.aligned_start(FIGURE_1, heads=0),
-    "mu takes omega's shape": lambda: (
-        theory.limit(FIGURE_1, (0, 1, 2))
-        and theory.check(FIGURE_1, np.ones((2, 3)), np.ones((3, 3)))
-    ),
+    "mu takes omega's shape": lambda: theory.check(FIGURE_1, np.ones((2, 3)), np.ones((3, 3))),
     "owner takes 3 head numbers": lambda: theory.limit(FIGURE_1, (0, 1)),
     "t takes finite increasing times": lambda: theory.flow(FIGURE_1, *START, [0, 2, 1]),
     "omega0 takes Σ_j d_j ω_j²": lambda: theory.flow(

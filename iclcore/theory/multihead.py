@@ -41,7 +41,7 @@ class MultiTask:
     dim: int | None = None
 
     def __post_init__(self) -> None:
-        dims = tuple(whole("dims", int(d) if d == int(d) else d) for d in self.dims)
+        dims = tuple(int(whole("dims", d)) for d in self.dims)
         if not dims:
             raise ValueError("dims takes at least one group size, not none")
         if self.dim is None:

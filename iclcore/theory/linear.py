@@ -110,9 +110,17 @@ def white_course(
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
-    """When c is half of its limit: t = ln(a/(b c₀) − 1)/(4a), later by ln(10)/(2a) a decade of init."""
+    """When half of the loss that will go has gone: c has reached 1 − 1/√2 of its limit a/b.
+
+    t = ln((√2 − 1)(a/(b c₀) − 1))/(4a): later by ln(10)/(2a) for each decade of the initial weights.
+    """
     a, b = _white(task, divisor)
-    return float(np.log(a / (b * c0) - 1) / (4 * a))
+    return float(np.log((np.sqrt(2) - 1) * (a / (b * c0) - 1)) / (4 * a))
+
+
+def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
+    """How fast small merged weights grow, for any spectrum: value and KQ, along a, as exp(2|a|t)."""
+    return float(2 * np.linalg.norm(rates(task, divisor)[0]))
 
 
 # -- separate key and query -----------------------------------------------------------------------

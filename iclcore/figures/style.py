@@ -1,7 +1,4 @@
-"""One function a figure: histories and theory in, a picture with its alt text out.
-
-Theory is dashed, simulation solid. Colours are Okabe and Ito's, safe for colour-blind readers.
-"""
+"""How figures look: theory dashed, simulation solid, Okabe and Ito's colours, alt text with each."""
 
 import base64
 import io
@@ -15,9 +12,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from iclcore import theory
 from iclcore.history import History
-from iclcore.task import RegressionTask
 
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY, AMBER, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#F0E442", "#000000", "#767676"
@@ -92,31 +87,12 @@ def curve(axes: Axes, history: History, name: str = "loss", **style) -> None:
     axes.plot(history.steps[shown], history.series[name][shown], **style)
 
 
-@drawn
-def run(history: History, task: RegressionTask) -> Figure:
-    """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
-    values = history.series.get("value")
-    figure, axes = canvas(columns=2 if values is not None else 1, squeeze=False)
-    left = axes[0, 0]
-    for name, label in {
-        "loss": "training",
-        "test_in_weight": "in-weight test",
-        "test_in_context": "in-context test",
-    }.items():
-        if name in history.series:
-            curve(left, history, name, label=label)
-    if task.in_context == 1 and history.engine != "rows":
-        levels(left, theory.plateau_losses(task))
-    if history.floor is not None:
-        left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
-    left.set(xlabel="step", ylabel="mean squared error")
-    left.legend(fontsize=8)
-    if values is not None:
-        curve(axes[0, 1], history, "value")
-        axes[0, 1].set(xlabel="step", ylabel="value weight of each head")
-    final = history.loss[np.isfinite(history.loss)][-1]
-    alt = (
-        f"Training loss against step: from {history.loss[0]:.3g} to {final:.3g} "
-        f"in {len(history.loss):,} steps."
-    )
-    return Figure(figure, alt)
+def network(axes: Axes, layers: list[list[tuple[float, float, str]]], edges: list) -> None:
+    """A network drawn by its numbers: units (x, y, label) and edges (from, to, style)."""
+    for (x0, y0), (x1, y1), style in edges:
+        axes.plot([x0, x1], [y0, y1], zorder=1, **style)
+    for layer in layers:
+        for x, y, label in layer:
+            axes.scatter([x], [y], s=330, color="white", edgecolor=BLACK, linewidth=1, zorder=2)
+            axes.annotate(label, (x, y), ha="center", va="center", fontsize=8, zorder=3)
+    axes.set_axis_off()

@@ -485,6 +485,18 @@ def test_prediction_written_out():
     assert answer.shape == (3, 3)
 
 
+def test_labels_carry_signal_and_noise():
+    import torch
+
+    task = uneven()
+    tokens, _, answer = multihead.sequences(task, 5000, torch.Generator().manual_seed(0))
+    for values, power in (
+        (tokens[:, 10:, 0].numpy(), task.s * task.phi),
+        (answer.numpy(), task.s),
+    ):
+        near((values**2).mean(0), (values**2).std(0) / np.sqrt(5000), power)
+
+
 def test_reduction_is_the_whole_model():
     """Monte Carlo of whole sequences and of I scalars a token, from the same decomposable weights."""
     task = uneven()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
-from scipy.special import xlog1py
+from scipy.special import exprel, xlog1py
 
 from iclcore.theory.multihead import TOLERANCE, Flow, MultiTask, check, limit, loss, root_width
 
@@ -58,17 +58,16 @@ def warm_up(
 
     aω = C aω0 / (aω0 − μ0 g),   μ = C μ0 g / (aω0 − μ0 g), up to the first escape time.
     """
+    if not (np.all(omega0 > 0) and np.all(mu0 > 0)):
+        raise ValueError("omega0 and mu0 take positive numbers for the warm-up's closed form")
     t = np.asarray(t, dtype=float)[:, None, None]
     first = escape_time(task, omega0, mu0, width).min()
     if t.min() < 0 or t.max() >= first:
         raise ValueError(f"t takes times from 0 to before the first escape at {first:.6g}")
     a = task.d * root_width(task, width)
-    C = a * omega0 - mu0
-    # (1 − g)/C without dividing by a C that may be 0.
-    x = 4 * task.s / a * t
-    grown = -x * np.where(C == 0, 1, np.expm1(C * x) / np.where(C * x == 0, 1, C * x))
-    grown = np.where(C * x == 0, -x, grown)
-    below = 1 + mu0 * grown
+    C, x = a * omega0 - mu0, 4 * task.s / a * t
+    # exprel(y) = (e^y − 1)/y: no division by a C that may be 0.
+    below = 1 - mu0 * x * exprel(C * x)
     return omega0 / below, mu0 * np.exp(C * x) / below
 
 

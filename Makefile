@@ -56,7 +56,8 @@ test: export OMP_NUM_THREADS := 1
 test: browser $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env tests book
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env book
 
 bench: $(READY)
 	$(BIN)/python -m bench

@@ -63,13 +63,13 @@ def test_the_table_of_contents_and_the_pages_are_the_same_set():
     assert named == pages
 
 
-def test_the_reference_has_every_module_of_the_package():
+def test_the_reference_has_every_module_of_the_package_or_the_package_it_is_in():
     page = (ROOT / "book" / "api.md").read_text()
     shown = set(re.findall(r"automodule:: (\S+)", page))
     inner = {"iclcore", "iclcore.__main__", "iclcore.checks", "iclcore.cli"}
     files = (Path(p) for p in TRACKED if re.fullmatch(r"iclcore/.*\.py", p))
     modules = {".".join(p.with_suffix("").parts).removesuffix(".__init__") for p in files}
-    assert shown == modules - inner
+    assert not {m for m in modules - inner if not {m, m.rpartition(".")[0]} & shown}
 
 
 def test_ci_runs_what_the_readme_says():
@@ -105,6 +105,6 @@ def test_the_tree_holds_nothing_of_one_machine():
 
 def test_modules_are_short_enough_to_read():
     for name in TRACKED:
-        if name.endswith((".py", ".mjs")):
+        if name.endswith((".py", ".mjs")) and not name.startswith("tests/"):
             lines = len((ROOT / name).read_text().splitlines())
             assert lines <= 400, f"{name} has {lines} lines"

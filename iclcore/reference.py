@@ -27,6 +27,14 @@ class Draw:
     tests: dict[str, Sequences]
     start: Weights
     covariance: Float[np.ndarray, "D D"]
+    state: torch.Tensor  # PyTorch's generator between the data and the weights
+
+    def start_of(self, model: Model) -> Weights:
+        """Where another model would start: data is drawn before weights, so all share one set."""
+        generator = torch.Generator()
+        generator.set_state(self.state)
+        sizes = self.train.x.shape[2], self.train.y.shape[2]
+        return model.start(*sizes, draw=lambda layers: _weights(layers, generator))
 
 
 def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed: int = 10) -> Draw:
@@ -58,8 +66,9 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
 
     train = sample(sequences, task.in_context)
     tests = {"in_weight": sample(test, 0), "in_context": sample(test, 1)} if test else {}
+    state = generator.get_state()
     start = model.start(task.dim, task.outputs, draw=lambda layers: _weights(layers, generator))
-    return Draw(train, tests, start, covariance)
+    return Draw(train, tests, start, covariance, state)
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> Float[np.ndarray, "D D"]:

@@ -87,6 +87,17 @@ def test_chunks_do_not_change_the_draw(monkeypatch):
     np.testing.assert_array_equal(parts.start["value"], whole.start["value"])
 
 
+def test_models_of_one_seed_share_their_data():
+    """start_of is where a run of that model alone would start, bit by bit."""
+    task = reference.RegressionTask(dim=3, context=4)
+    first, other = SeparateAttention(heads=2), SeparateAttention(heads=3, rank=2)
+    shared, alone = (reference.draw(task, m, 20, test=10, seed=3) for m in (first, other))
+    np.testing.assert_array_equal(shared.train.y, alone.train.y)
+    for model, draw in ((first, shared), (other, alone)):
+        for name, array in shared.start_of(model).items():
+            np.testing.assert_array_equal(array, draw.start[name])
+
+
 def test_whitening():
     task = reference.RegressionTask(dim=3, context=4, outputs=2)
     data = reference.draw(task, SeparateAttention(heads=2), 40, seed=2).train

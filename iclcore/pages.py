@@ -4,7 +4,7 @@ from numbers import Integral
 
 
 def quote(study: str, facts: dict, **formats: str) -> None:
-    """Hand ``facts`` to the text as ``study.name``, three significant digits unless ``formats`` says otherwise.
+    """Hand ``facts`` to the text as ``study.name``, with three significant digits or as ``formats`` say.
 
     What is handed over is also the cell's printed output, so that nbval checks every number of a page.
     """

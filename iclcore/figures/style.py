@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from html import escape
 
 import matplotlib as mpl
 import numpy as np
@@ -51,6 +52,35 @@ class Figure:
         )
 
 
+@dataclass(frozen=True)
+class Animation:
+    """Frames (PNG) and what they show; plays in a page, stands still for those who asked for that."""
+
+    frames: list[bytes]
+    alt: str
+    seconds: float = 0.2
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        still, moving = self._webp(self.frames[-1:]), self._webp(self.frames)
+        source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still}">'
+        image = f'<img class="animation" alt="{escape(self.alt)}" src="{moving}">'
+        return {"text/html": f"<picture>{source}{image}</picture>", "text/plain": self.alt}
+
+    def _webp(self, frames: list[bytes]) -> str:
+        from PIL import Image
+
+        first, *rest = (Image.open(io.BytesIO(frame)).convert("RGB") for frame in frames)
+        hold = [int(1000 * self.seconds)] * len(rest) + [3000]
+        file = io.BytesIO()
+        first.save(
+            file, "WEBP", save_all=True, append_images=rest, duration=hold, loop=0, quality=60
+        )
+        return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+
+
 def drawn(function: Callable) -> Callable:
     """Draw in the book's style, whatever the reader's own settings are."""
 
@@ -63,9 +93,9 @@ def drawn(function: Callable) -> Callable:
 
 
 def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 3.4, **grid):
-    """A canvas and its axes."""
+    """A canvas and its axes; with ``rows=0`` none yet."""
     figure = Canvas(figsize=(width, height), facecolor="white")
-    return figure, figure.subplots(rows, columns, **grid)
+    return figure, figure.subplots(rows, columns, **grid) if rows else None
 
 
 def levels(

@@ -1,0 +1,89 @@
+"""From saddle to saddle: when the drops of rank-one heads come, and which head makes each.
+
+Near a fixed point at which a set of eigenvectors is learned the other heads are small and do not
+feel one another. In the eigenbasis of Λ each follows, with a_d = 0 for what is learned already,
+
+    v̇ = 2 Σ_d a_d k_d q_d,   k̇_d = 2 a_d v q_d,   q̇_d = 2 a_d v k_d .
+
+The right side is quadratic, so weights ε times as large take 1/ε times as long: plateaus last in
+proportion to 1/init. Growth is hyperbolic: one head, and in it one direction, gets away first, the
+loss drops, its a_d goes to zero for the others, and they go on from where they are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.integrate import solve_ivp
+
+from iclcore.models import SeparateAttention, Weights
+from iclcore.task import Divisor, RegressionTask
+from iclcore.theory.linear import rates
+
+HALF = 1 - 1 / np.sqrt(2)  # of a_d/b_d: there half of a drop's loss is gone
+
+
+@dataclass(frozen=True)
+class Drop:
+    """One step of the staircase: when half of it is over, whose it is, and what was learned."""
+
+    time: float
+    head: int
+    component: int  # 1 is the eigenvector of the largest eigenvalue
+
+
+def staircase(
+    task: RegressionTask,
+    start: Weights,
+    until: float,
+    divisor: Divisor = "one",
+    basis: Float[np.ndarray, "D D"] | None = None,
+) -> list[Drop]:
+    """The drops up to time ``until`` from initial weights alone, nothing fitted.
+
+    ``basis`` has the eigenvectors as columns, largest eigenvalue first, where they are not the task's.
+    """
+    a, b = rates(task, divisor)
+    basis = task.eigenvectors if basis is None else basis
+    key, query, value = SeparateAttention().factors(start, task.dim)
+    k, q = key[:, 0, : task.dim] @ basis, query[:, 0] @ basis
+    heads, dim = k.shape
+    state = np.concatenate([value[:, 0, -1:], k, q], axis=1)
+    force, free = a.copy(), np.ones(heads)
+    time, drops = 0.0, []
+
+    def flow(_, flat):
+        each = flat.reshape(heads, -1)
+        v, k, q = each[:, :1], each[:, 1 : 1 + dim], each[:, 1 + dim :]
+        pulled = force * q
+        rate = np.concatenate(
+            [np.sum(k * pulled, axis=1, keepdims=True), v * pulled, v * force * k], 1
+        )
+        return (2 * rate * free[:, None]).ravel()
+
+    def strength(flat):
+        each = flat.reshape(heads, -1)
+        made = each[:, :1] * each[:, 1 : 1 + dim] * each[:, 1 + dim :]
+        return np.where((force > 0) & (free[:, None] > 0), made / (HALF * a / b), 0)
+
+    def escaped(_, flat):
+        return strength(flat).max() - 1
+
+    escaped.terminal = True
+    while time < until and force.any() and free.any():
+        path = solve_ivp(
+            flow,
+            (time, until),
+            state.ravel(),
+            method="DOP853",
+            events=escaped,
+            rtol=1e-9,
+            atol=1e-14,
+        )
+        time, state = float(path.t[-1]), path.y[:, -1].reshape(heads, -1)
+        if path.status != 1:
+            break
+        head, d = np.unravel_index(np.argmax(strength(path.y[:, -1])), (heads, dim))
+        drops.append(Drop(time, int(head), int(d) + 1))
+        force[d], free[head] = 0, 0
+    return drops

@@ -1,1 +1,16 @@
 """Explorers: the reader moves the mathematics, in the built page and with a kernel."""
+
+from iclcore.explorers.finite import InWeight, Softmax, Speed, Task, TaskAllocation
+from iclcore.explorers.linear import ContextLength, LowRank, Merged, RankOne
+
+__all__ = [
+    "ContextLength",
+    "InWeight",
+    "LowRank",
+    "Merged",
+    "RankOne",
+    "Softmax",
+    "Speed",
+    "Task",
+    "TaskAllocation",
+]

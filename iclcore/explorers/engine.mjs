@@ -136,13 +136,13 @@ function stepSeparate({ dim, heads, rank, v, k, q }, g, twice, dk, dq) {
   }
 }
 
-// `steps` steps of gradient descent in place. Recorded about `points` times, each from before its
-// step: loss, v, M and, with `keep`, the keys. A run that leaves (loss above a thousand times its
+// `steps` steps of gradient descent in place. Recorded about `points` times and at the end, each
+// from before its step: loss, v, M and, with `keep`, the keys. A run that leaves (loss above a thousand times its
 // start, or not a number) ends there; `left` is that step.
 export function descend(problem, weights, { steps, lr, points = 320, keep = false }) {
   const { dim, heads } = weights;
   const stride = Math.max(1, Math.ceil(steps / points));
-  const rows = Math.floor(steps / stride) + 1;
+  const rows = Math.ceil(steps / stride) + 1;
   const keys = keep ? heads * weights.rank * dim : 0;
   const out = {
     stride, left: null,
@@ -159,7 +159,7 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     if (step === 0) bound = 1000 * Math.max(loss, problem.trace);
     const leaves = !(loss <= bound);
     if (leaves) out.left = step;
-    if (step % stride === 0 && !leaves) {
+    if ((step % stride === 0 || step === steps) && !leaves) {
       out.step[row] = step;
       out.loss[row] = loss;
       out.v.set(weights.v, row * heads);

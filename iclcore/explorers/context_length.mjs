@@ -1,0 +1,60 @@
+// Trained on contexts of one length, or of every length up to it; tested on others.
+
+import { format } from "./chart.mjs";
+import { descend, start } from "./engine.mjs";
+import { explorer } from "./shell.mjs";
+import { plateaus, population } from "./theory.mjs";
+
+const LONGEST = 100;
+
+// Rates of a sum over the context divided by the fixed number N, whatever the length.
+function summed(eigenvalues, context, everyLength, fixed) {
+  const problem = population(eigenvalues, context, { divisor: "one", everyLength });
+  const by = (array, power) => array.map((each) => each / fixed ** power);
+  return { ...problem, a: by(problem.a, 1), b: by(problem.b, 2), stiff: by(problem.stiff, 2) };
+}
+const rates = (sum, eigenvalues, context, everyLength, fixed) =>
+  (sum ? summed(eigenvalues, context, everyLength, fixed) : population(eigenvalues, context, { everyLength }));
+
+export function lossAt({ trace, a, stiff }, m) {
+  let loss = trace;
+  for (let i = 0; i < m.length; i++) loss += stiff[i] * m[i] * m[i];
+  for (let d = 0; d < a.length; d++) loss -= 2 * a[d] * m[d * a.length + d];
+  return loss;
+}
+
+export function compute({ eigenvalues, context, pooling, heads, init, seed, lr, steps }) {
+  const sum = pooling === "sum", dim = eigenvalues.length;
+  const runs = [false, true].map((every) => descend(rates(sum, eigenvalues, context, every, context),
+    start({ kind: "merged", dim, heads, init, seed }), { steps, lr, points: 200 }));
+  const lengths = Array.from({ length: LONGEST }, (_, n) => n + 1);
+  const tests = lengths.map((n) => rates(sum, eigenvalues, n, false, context));
+  return { runs, step: runs[0].step, lengths, tests, best: lengths.map((n) => plateaus(population(eigenvalues, n)).at(-1)) };
+}
+
+export function show({ runs, lengths, tests, best }, { eigenvalues, context, test, steps }, row) {
+  const size = eigenvalues.length ** 2, names = ["one length", "every length"];
+  const at = (run, r) => run.m.subarray(Math.min(r, run.rows - 1) * size, (Math.min(r, run.rows - 1) + 1) * size);
+  const curves = runs.map((run, i) => ({ name: names[i], color: i, x: lengths, y: tests.map((each) => lossAt(each, at(run, row))) }));
+  const courses = runs.map((run, i) => ({ name: names[i], color: i, x: run.step, y: Array.from(run.step, (_, r) => lossAt(tests[test - 1], at(run, r))) }));
+  const [one, every] = curves.map(({ y }) => y[test - 1]), top = 1.5 * best[0];
+  const left = runs.find((run) => run.left !== null);
+  return {
+    note: left ? `At step ${format(left.left)} a run leaves: the learning rate is past the edge of stability.` : "",
+    summary: `At step ${format(runs[0].step[row])}, tested on ${test} examples: trained on ${context} the error is ${format(one)}, `
+      + `trained on 1 to ${context} it is ${format(every)}; the best for that length is ${format(best[test - 1])}.`,
+    panels: [
+      {
+        title: "Error on contexts of other lengths", cursor: test, x: { label: "examples in the test context", min: 1, max: LONGEST },
+        y: { label: "mean squared error", min: 0, max: top }, marks: [{ x: context, name: "trained" }],
+        series: [...curves, { name: "best", color: "theory", dashed: true, x: lengths, y: best }],
+      },
+      {
+        title: `Error on ${test} examples, while training`, cursor: runs[0].step[row], x: { label: "step", min: 0, max: steps },
+        y: { label: "mean squared error", min: 0, max: top }, levels: [{ y: best[test - 1], name: "best" }], series: courses,
+      },
+    ],
+  };
+}
+
+export const render = explorer({ name: "context_length", compute, show });

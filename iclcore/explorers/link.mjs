@@ -1,0 +1,52 @@
+// The whole state of an explorer in a link's hash, and back: #rank_one?heads=5&…&check=1a2b3c4d
+//
+// The check makes a hash that was cut on its way known as such, wherever it was cut.
+
+const check = (text) => {
+  let hash = 0x811c9dc5;  // FNV-1a
+  for (const each of text) hash = Math.imul(hash ^ each.codePointAt(0), 0x01000193) >>> 0;
+  return hash.toString(16).padStart(8, "0");
+};
+
+export function encode(name, controls, state) {
+  const body = `${name}?${controls.map(({ key }) => `${key}=${[state[key]].flat().join(",")}`).join("&")}`;
+  return `#${body}&check=${check(body)}`;
+}
+
+// A value held to what its control takes; `null` if it is nothing of the kind.
+export function hold({ type, min, max, least, most, options }, value) {
+  if (type === "choice") return options.includes(value) ? value : null;
+  if (type === "spectrum") {
+    const held = Array.isArray(value) ? value.map((each) => hold({ type: "real", min, max }, each)) : [];
+    return held.length < least || held.length > most || held.includes(null) ? null : held;
+  }
+  if (typeof value !== "number" || !Number.isFinite(value)) return null;
+  return Math.min(max, Math.max(min, type === "whole" ? Math.round(value) : value));
+}
+
+const same = (a, b) => String(a) === String(b);
+const number = (text) => (/^-?[\d.]+(e-?\d+)?$/.test(text) ? Number(text) : NaN);
+
+// { state } or { wrong: why }, or {} where the hash is none of this explorer's business.
+export function decode(hash, name, controls) {
+  const text = decodeURIComponent(hash.replace(/^#/, ""));
+  if (!text) return {};
+  const [owner] = text.split("?");
+  if (owner !== name) {
+    const known = document.getElementById(text) || document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
+    return known ? {} : { wrong: "The address names nothing on this page" };
+  }
+  const [, body, sign] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];
+  if (!body || check(body) !== sign) return { wrong: "The link is not whole" };
+  const given = Object.fromEntries(body.slice(owner.length + 1).split("&").map((each) => each.split("=")));
+  const state = {};
+  for (const control of controls) {
+    const raw = given[control.key] ?? "";
+    const value = control.type === "choice" ? control.options.find((each) => same(each, raw))
+      : control.type === "spectrum" ? raw.split(",").map(number) : number(raw);
+    state[control.key] = hold(control, value);
+    if (state[control.key] === null || !same(state[control.key], value))
+      return { wrong: `The link's ${control.label} is not one that can be set` };
+  }
+  return { state };
+}

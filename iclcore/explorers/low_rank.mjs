@@ -1,0 +1,39 @@
+// Separate key and query of rank R: a head learns R eigenvectors before the next long plateau.
+
+import { format } from "./chart.mjs";
+import { descend, start } from "./engine.mjs";
+import { axis, course, leaving, lossPanel, sharePanel } from "./panels.mjs";
+import { explorer } from "./shell.mjs";
+import { plateaus, population } from "./theory.mjs";
+
+export function compute({ eigenvalues, context, heads, rank, init, seed, lr, steps }) {
+  const problem = population(eigenvalues, context);
+  const model = { kind: "separate", dim: eigenvalues.length, heads, rank, init, seed };
+  const run = descend(problem, start(model), { steps, lr, keep: true });
+  return { problem, model, run, step: run.step, levels: plateaus(problem) };
+}
+
+export function show({ problem, model, run, levels }, { heads, rank, steps, lr }, row) {
+  const dim = problem.a.length, e = axis(dim), sizes = new Float64Array(heads * dim);
+  for (let h = 0; h < heads; h++)
+    for (let r = 0; r < rank; r++)
+      for (let d = 0; d < dim; d++) sizes[h * dim + d] += run.k[((row * heads + h) * rank + r) * dim + d] ** 2;
+  // the steps spent near each level say where the long plateaus are
+  const spent = levels.slice(0, -1).map((level) => run.step.filter((_, i) => Math.abs(run.loss[i] - level) < 0.006).length * run.stride);
+  const long = spent.map((each, m) => [each, m]).filter(([each]) => each > steps / 12).map(([, m]) => m);
+  return {
+    note: leaving(problem, run, model, lr),
+    summary: `Rank ${rank}: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
+      + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
+    panels: [
+      { ...lossPanel(run, levels, steps, row), wide: true },
+      sharePanel(problem, run, steps, row),
+      {
+        title: "Keys: size along each eigenvector", x: { label: "eigenvector" }, y: { label: "head" },
+        heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: e, values: sizes.map(Math.sqrt), max: Math.max(1e-3, Math.sqrt(Math.max(...sizes))) },
+      },
+    ],
+  };
+}
+
+export const render = explorer({ name: "low_rank", compute, show });

@@ -1,0 +1,53 @@
+// Panels that several explorers of linear attention share.
+
+import { format, subscript } from "./chart.mjs";
+import { learned, stableRate } from "./theory.mjs";
+
+export const axis = (dim) => Array.from({ length: dim }, (_, d) => `e${subscript(d + 1)}`);
+
+// Column i of rows of `width` numbers.
+export const column = ({ step }, array, width, i) => Float64Array.from(step, (_, r) => array[r * width + i]);
+
+export const lossPanel = (run, levels, steps, row) => ({
+  title: "Loss", x: { label: "step", min: 0, max: steps }, cursor: run.step[row],
+  y: { label: "mean squared error", min: 0, max: 1.06 * levels[0] },
+  levels: levels.map((y, m) => ({ y, name: `L(M${subscript(m)})` })),
+  series: [{ name: "loss", label: false, color: "ink", x: run.step, y: run.loss }],
+});
+
+export function predictorPanel(problem, run, row) {
+  const dim = problem.a.length, names = axis(dim);
+  return {
+    title: "The in-context predictor M", x: { label: "query" }, y: { label: "context" },
+    heat: { rows: names, columns: names, values: run.m.subarray(row * dim * dim, (row + 1) * dim * dim),
+            max: Math.max(...learned(problem)), signed: true },
+  };
+}
+
+// What of each eigenvector is learned, M_dd in units of a_d/b_d.
+export function sharePanel(problem, run, steps, row) {
+  const dim = problem.a.length, ends = learned(problem);
+  return {
+    title: "How much of each eigenvector is learned", x: { label: "step", min: 0, max: steps }, cursor: run.step[row],
+    y: { label: "share of its limit", min: -0.05, max: 1.12 }, levels: [{ y: 1, name: "" }],
+    series: axis(dim).map((name, d) => ({
+      name, color: d, x: run.step, y: column(run, run.m, dim * dim, d * dim + d).map((each) => each / ends[d]),
+    })),
+  };
+}
+
+// Which eigenvectors are past half of their limit.
+export function found(problem, run, row) {
+  const dim = problem.a.length, ends = learned(problem), names = axis(dim);
+  const known = names.filter((_, d) => run.m[row * dim * dim + d * dim + d] > ends[d] / 2);
+  return known.length === 0 ? "no eigenvector is learned" : known.length === dim ? "all eigenvectors are learned"
+    : `${known.join(", ")} ${known.length > 1 ? "are" : "is"} learned`;
+}
+
+export const course = (problem, run, row) =>
+  `The loss falls from ${format(run.loss[0])} to ${format(run.loss.at(-1))} in ${format(run.step.at(-1))} steps. `
+  + `At step ${format(run.step[row])} it is ${format(run.loss[row])} and ${found(problem, run, row)}.`;
+
+export const leaving = (problem, run, model, lr) => (run.left === null ? ""
+  : `At step ${format(run.left)} the run leaves: its learning rate ${format(lr)} is past the edge of stability; `
+    + `where training would end, no rate above ${format(stableRate(problem, model))} can stay.`);

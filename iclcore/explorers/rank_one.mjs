@@ -1,0 +1,68 @@
+// Separate key and query of rank one: eigenvectors are learned one after another, a head each.
+
+import { format } from "./chart.mjs";
+import { descend, start } from "./engine.mjs";
+import { axis, column, course, leaving, lossPanel, predictorPanel } from "./panels.mjs";
+import { explorer } from "./shell.mjs";
+import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
+
+// Which eigenvector each head ends on, its sign, and when it is half way there; null if it learns none.
+function owners(problem, run, heads) {
+  const dim = problem.a.length, last = run.rows - 1;
+  return Array.from({ length: heads }, (_, h) => {
+    const value = (row) => Math.abs(run.v[row * heads + h]);
+    const key = Array.from(run.k.subarray((last * heads + h) * dim, (last * heads + h + 1) * dim), Math.abs);
+    const d = key.indexOf(Math.max(...key)), half = headLimit(problem, d) / 2;
+    let row = 1;
+    while (row <= last && value(row) < half) row++;
+    if (row > last) return null;
+    const share = (half - value(row - 1)) / (value(row) - value(row - 1));
+    const at = run.step[row - 1] + share * (run.step[row] - run.step[row - 1]);
+    return { d, sign: Math.sign(run.v[last * heads + h]), half: at };
+  });
+}
+
+export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
+  const problem = population(eigenvalues, context);
+  const model = { kind: "separate", dim: eigenvalues.length, heads, rank: 1, init, seed };
+  const run = descend(problem, start(model), { steps, lr, keep: true });
+  return { problem, model, run, step: run.step, owner: owners(problem, run, heads), levels: plateaus(problem) };
+}
+
+export function show({ problem, model, run, owner, levels }, { heads, steps, lr }, row) {
+  const dim = problem.a.length, e = axis(dim), size = 1.12 * Math.max(...e.map((_, d) => headLimit(problem, d)));
+  const keys = new Float64Array(heads * dim);
+  for (let h = 0; h < heads; h++) {
+    const key = run.k.subarray((row * heads + h) * dim, (row * heads + h + 1) * dim), length = Math.hypot(...key);
+    for (let d = 0; d < dim; d++) keys[h * dim + d] = Math.abs(key[d]) / length;
+  }
+  // time in steps: both coefficients of the flow times the learning rate
+  const paced = { a: problem.a.map((each) => lr * each), b: problem.b.map((each) => lr * each) };
+  const theory = owner.filter(Boolean).map(({ d, sign, half }) => {
+    const points = headCourse(paced, d, half, 0, steps);
+    return { name: `theory ${e[d]}`, label: false, color: "theory", dashed: true,
+             x: points.map(([t]) => t), y: points.map(([, s]) => sign * s) };
+  });
+  const values = owner.map((each, h) => ({
+    name: `head ${h + 1}`, label: each ? e[each.d] : false, color: each ? each.d : "quiet", x: run.step, y: column(run, run.v, heads, h),
+  }));
+  return {
+    note: leaving(problem, run, model, lr),
+    summary: `Theory's plateaus are at ${levels.map(format).join(", ")}. ${course(problem, run, row)}`,
+    panels: [
+      lossPanel(run, levels, steps, row),
+      {
+        title: "Value of each head", x: { label: "step", min: 0, max: steps }, cursor: run.step[row],
+        y: { label: "v", min: run.v.some((each) => each < -0.1 * size) ? -size : 0, max: size },
+        series: [...values, ...theory],
+      },
+      {
+        title: "Keys: |cosine| with each eigenvector", x: { label: "eigenvector" }, y: { label: "head" },
+        heat: { rows: owner.map((_, h) => h + 1), columns: e, values: keys, max: 1 },
+      },
+      predictorPanel(problem, run, row),
+    ],
+  };
+}
+
+export const render = explorer({ name: "rank_one", compute, show });

@@ -1,0 +1,76 @@
+// Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
+
+import { format } from "./chart.mjs";
+import { normals } from "./engine.mjs";
+import { flow, multiTask, oneHead } from "./multihead.mjs";
+import { explorer } from "./shell.mjs";
+
+const TIMES = 160;
+
+// A start that leans head i to task i (μ twice as large there), or a random one.
+export function begin({ heads, tasks, starts, seed }) {
+  const size = heads * tasks, draws = normals(seed, 2 * size);
+  const omega = new Float64Array(size), mu = new Float64Array(size);
+  for (let i = 0; i < size; i++) {
+    const lean = Math.floor(i / tasks) === i % tasks ? 0.1 : 0.05;
+    omega[i] = starts === "aligned" ? 0.01 : 0.01 * Math.exp(0.3 * draws[i]);
+    mu[i] = starts === "aligned" ? lean : 0.05 * Math.exp(0.5 * draws[size + i]);
+  }
+  return [omega, mu];
+}
+
+const total = (losses) => losses.reduce((a, b) => a + b, 0);
+
+export function compute(state) {
+  const { heads, tasks, dim, context, noise, horizon } = state;
+  const task = multiTask(Array(tasks).fill(dim), context, { noise });
+  const time = Array.from({ length: TIMES + 1 }, (_, i) => (i / TIMES) * horizon);
+  const path = flow(task, heads, ...begin(state), time);
+  const last = path.omega.length - 1, losses = path.loss.map(total);
+  // the head that does most of each task, and where these heads end if they do nothing else
+  const owner = task.dims.map((_, i) => {
+    const done = Array.from({ length: heads }, (_, h) => path.omega[last][h * tasks + i] * path.mu[last][h * tasks + i]);
+    return done.indexOf(Math.max(...done));
+  });
+  const ends = [...new Set(owner)].flatMap((head) => oneHead(task, owner.flatMap((each, i) => (each === head ? [i] : []))));
+  const limit = ends.reduce((sum, each) => sum + each.loss, 0);
+  const crossing = (share) => {
+    const level = losses[0] + share * (limit - losses[0]), row = losses.findIndex((each) => each < level);
+    return row < 1 ? null : time[row - 1] + ((losses[row - 1] - level) / (losses[row - 1] - losses[row])) * (time[row] - time[row - 1]);
+  };
+  return { step: time.slice(0, last + 1), unit: "time", path, losses, owner, ends, limit, phases: [crossing(0.05), crossing(0.95)] };
+}
+
+export function show({ step, path, losses, owner, ends, limit, phases }, { heads, tasks, horizon }, row) {
+  const x = { label: "time (sum of learning rates)", min: 0, max: horizon }, cursor = step[row];
+  const marks = phases.flatMap((at, i) => (at === null ? [] : [{ x: at, name: ["emergence", "convergence"][i] }]));
+  const lines = (rows, name) => Array.from({ length: heads * tasks }, (_, i) => {
+    const head = Math.floor(i / tasks), task = i % tasks, own = owner[task] === head;
+    return { name: `${name} head ${head + 1}, task ${task + 1}`, label: own ? `task ${task + 1}, head ${head + 1}` : false,
+             color: own ? task : "quiet", x: step, y: rows.map((each) => each[i]) };
+  }).sort((a, b) => (a.color === "quiet" ? -1 : 1) - (b.color === "quiet" ? -1 : 1));
+  const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: "" }));
+  const peak = (rows) => 1.1 * Math.max(...rows.map((each) => Math.max(...each)));
+  const share = path.omega[row].map((each, i) => each * path.mu[row][i]);
+  const sole = new Set(owner).size;
+  return {
+    summary: `${sole} of ${heads} ${heads > 1 ? "heads do" : "head does"} the ${tasks} ${tasks > 1 ? "tasks" : "task"}: `
+      + `${owner.map((head, i) => `task ${i + 1} head ${head + 1}`).join(", ")}. At time ${format(Number(cursor.toFixed(2)))} the loss is `
+      + `${format(losses[row])}; this allocation's limit is ${format(limit)}.`
+      + (phases[0] === null ? "" : ` Warm-up ends at ${format(Number(phases[0].toFixed(2)))}.`),
+    panels: [
+      {
+        title: "Loss, all tasks together", x, cursor, marks, y: { label: "loss", min: 0, max: 1.06 * losses[0] },
+        levels: [{ y: limit, name: "limit" }], series: [{ name: "loss", label: false, color: "ink", x: step, y: losses }],
+      },
+      {
+        title: "Who does what: μω", x: { label: "task" }, y: { label: "head" },
+        heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: owner.map((_, i) => i + 1), values: share, max: 1 },
+      },
+      { title: "ω: how sharply a head attends", x, cursor, y: { label: "ω", min: 0, max: peak(path.omega) }, levels: levels("omega"), series: lines(path.omega, "ω") },
+      { title: "μ: how much it adds", x, cursor, y: { label: "μ", min: 0, max: peak(path.mu) }, levels: levels("mu"), series: lines(path.mu, "μ") },
+    ],
+  };
+}
+
+export const render = explorer({ name: "task_allocation", compute, show });

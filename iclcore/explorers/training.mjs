@@ -1,0 +1,171 @@
+// Full-batch gradient descent of attention on drawn sequences, for a worker: softmax, and linear beside it.
+//
+// Each function stands for itself, because the worker gets them as text. A head is W_h (D x E) and
+// v_h (E); with u = W_hᵀ x_q, softmax predicts Σ_h v_h·Σ_m p_m token_m, p = softmax(u·token_m), and linear
+// attention Σ_h u·S v_h with S the mean of token tokenᵀ, over the context and the query.
+
+import { normals, start } from "./engine.mjs";
+
+// P sequences of T tokens (x, y), in the eigenbasis, the query last and its y zero; and the answers.
+export function drawSequences({ eigenvalues, context, sequences, seed }) {
+  const dim = eigenvalues.length, size = dim + 1, length = context + 1;
+  const z = normals(seed + 1_000_000, sequences * dim * (length + 1));
+  const tokens = new Float64Array(sequences * length * size), answers = new Float64Array(sequences);
+  for (let p = 0, from = 0; p < sequences; p++) {
+    const w = z.subarray(from, from += dim);
+    for (let n = 0; n < length; n++, from += dim) {
+      let y = 0;
+      const at = (p * length + n) * size;
+      for (let d = 0; d < dim; d++) {
+        tokens[at + d] = Math.sqrt(eigenvalues[d]) * z[from + d];
+        y += tokens[at + d] * w[d];
+      }
+      if (n < context) tokens[at + dim] = y;
+      else answers[p] = y;
+    }
+  }
+  return { dim, length, sequences, tokens, answers, mean: null };
+}
+
+// S of every sequence, once.
+export function secondMoments({ dim, length, sequences, tokens }) {
+  const size = dim + 1, mean = new Float64Array(sequences * size * size);
+  for (let p = 0; p < sequences; p++)
+    for (let n = 0; n < length; n++) {
+      const at = (p * length + n) * size;
+      for (let a = 0; a < size; a++)
+        for (let b = 0; b < size; b++) mean[(p * size + a) * size + b] += (tokens[at + a] * tokens[at + b]) / length;
+    }
+  return mean;
+}
+
+// Mean squared error, and its gradients into dw and dv.
+export function attentionPass(softmax, heads, w, v, data, dw, dv) {
+  const { dim, length, sequences, tokens, answers, mean } = data, size = dim + 1;
+  const u = new Float64Array(heads * size), probability = new Float64Array(heads * length);
+  const sums = new Float64Array(heads * size), turned = new Float64Array(size);
+  let loss = 0;
+  dw.fill(0);
+  dv.fill(0);
+  for (let p = 0; p < sequences; p++) {
+    const from = p * length * size, query = from + (length - 1) * size;
+    let residual = -answers[p];
+    u.fill(0);
+    for (let h = 0; h < heads; h++) {
+      for (let d = 0; d < dim; d++)
+        for (let a = 0; a < size; a++) u[h * size + a] += tokens[query + d] * w[(h * dim + d) * size + a];
+      for (let a = 0; a < size; a++) sums[h * size + a] = 0;
+      if (softmax) {
+        let top = -Infinity, mass = 0;
+        for (let n = 0; n < length; n++) {
+          let score = 0;
+          for (let a = 0; a < size; a++) score += u[h * size + a] * tokens[from + n * size + a];
+          probability[h * length + n] = score;
+          if (score > top) top = score;
+        }
+        for (let n = 0; n < length; n++) mass += probability[h * length + n] = Math.exp(probability[h * length + n] - top);
+        for (let n = 0; n < length; n++) {
+          const share = (probability[h * length + n] /= mass);
+          for (let a = 0; a < size; a++) sums[h * size + a] += share * tokens[from + n * size + a];
+        }
+      } else
+        for (let a = 0; a < size; a++)
+          for (let b = 0; b < size; b++) sums[h * size + b] += u[h * size + a] * mean[(p * size + a) * size + b];
+      for (let a = 0; a < size; a++) residual += v[h * size + a] * sums[h * size + a];
+    }
+    loss += residual * residual;
+    for (let h = 0; h < heads; h++) {
+      turned.fill(0);
+      let slope = 0;
+      for (let a = 0; a < size; a++) {
+        dv[h * size + a] += residual * sums[h * size + a];
+        slope += v[h * size + a] * sums[h * size + a];
+      }
+      if (softmax)
+        for (let n = 0; n < length; n++) {
+          let each = -slope;
+          for (let a = 0; a < size; a++) each += v[h * size + a] * tokens[from + n * size + a];
+          each *= probability[h * length + n];
+          for (let a = 0; a < size; a++) turned[a] += each * tokens[from + n * size + a];
+        }
+      else
+        for (let a = 0; a < size; a++)
+          for (let b = 0; b < size; b++) turned[a] += mean[(p * size + a) * size + b] * v[h * size + b];
+      for (let d = 0; d < dim; d++)
+        for (let a = 0; a < size; a++) dw[(h * dim + d) * size + a] += residual * tokens[query + d] * turned[a];
+    }
+  }
+  for (let i = 0; i < dw.length; i++) dw[i] *= 2 / sequences;
+  for (let i = 0; i < dv.length; i++) dv[i] *= 2 / sequences;
+  return loss / sequences;
+}
+
+// One model: step() moves it once and returns the loss from before.
+export function trainee(softmax, model, data, lr) {
+  const { kind, dim, heads } = model, size = dim + 1, first = start(model);
+  const w = new Float64Array(heads * dim * size), v = new Float64Array(heads * size);
+  const dw = w.slice(), dv = v.slice(), key = new Float64Array(heads * size), { q: query, k, u } = first;
+  for (let h = 0; h < heads; h++) {
+    v[h * size + dim] = first.v[h];
+    for (let a = 0; a < dim; a++) {
+      if (kind === "separate") key[h * size + a] = k[h * dim + a];
+      else for (let d = 0; d < dim; d++) w[(h * dim + d) * size + a] = u[(h * dim + a) * dim + d];
+    }
+  }
+  const step = () => {
+    if (kind === "separate")
+      for (let h = 0; h < heads; h++)
+        for (let d = 0; d < dim; d++)
+          for (let a = 0; a < size; a++) w[(h * dim + d) * size + a] = query[h * dim + d] * key[h * size + a];
+    const loss = attentionPass(softmax, heads, w, v, data, dw, dv);
+    for (let i = 0; i < v.length; i++) v[i] -= lr * dv[i];
+    if (kind === "merged") for (let i = 0; i < w.length; i++) w[i] -= lr * dw[i];
+    else
+      for (let h = 0; h < heads; h++) {
+        const old = key.slice(h * size, (h + 1) * size);
+        for (let d = 0; d < dim; d++) {
+          const each = query[h * dim + d];
+          let total = 0;
+          for (let a = 0; a < size; a++) {
+            total += old[a] * dw[(h * dim + d) * size + a];
+            key[h * size + a] -= lr * each * dw[(h * dim + d) * size + a];
+          }
+          query[h * dim + d] -= lr * total;
+        }
+      }
+    return loss;
+  };
+  return { step, w, v, key, query };
+}
+
+// The worker itself: told a setting, it trains both models a slice of time after another.
+export function work() {
+  const SLICE = 60;
+  let run = null, waiting = null;
+  const advance = (atMost) => {
+    const until = performance.now() + SLICE;
+    for (let n = 0; n < atMost && run.left === null && run.at <= run.steps && performance.now() < until; n++, run.at++) {
+      const losses = run.models.map((each) => each.step());
+      const recorded = run.at % run.stride === 0 || run.at === run.steps;
+      if (recorded) run.rows.push([run.at, ...losses]);
+      if (!losses.every((each) => each < 1e3)) run.left = run.at;
+    }
+    const done = run.at > run.steps || run.left !== null;
+    const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
+    postMessage({ rows: run.rows.splice(0), at: run.at, done, left: run.left, value });
+    return done;
+  };
+  const go = () => { waiting = advance(Infinity) ? null : setTimeout(go, 0); };
+  onmessage = ({ data: { begin, pause, step } }) => {
+    clearTimeout(waiting);
+    if (begin) {
+      const data = drawSequences(begin), { dim } = data;
+      data.mean = secondMoments(data);
+      const model = { kind: begin.kind, dim, heads: begin.heads, rank: 1, init: begin.init, seed: begin.seed };
+      const models = [true, false].map((softmax) => trainee(softmax, model, data, begin.lr));
+      run = { models, dim, heads: begin.heads, at: 0, steps: begin.steps, stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
+    }
+    if (step) advance(run.stride);
+    else if (!pause && !begin) go();
+  };
+}

@@ -1,6 +1,7 @@
 """Explorers: the reader moves the mathematics, in the built page and with a kernel."""
 
-from iclcore.explorers.finite import InWeight, Softmax, Speed, Task, TaskAllocation
+from iclcore.explorers.data import InWeight, Task
+from iclcore.explorers.heads import Softmax, Speed, TaskAllocation
 from iclcore.explorers.linear import ContextLength, LowRank, Merged, RankOne
 
 __all__ = [

@@ -50,7 +50,7 @@ function scale({ min, max, log }, from, to) {
 // are stacked around the mean of their places.
 function spread(labels, top, bottom) {
   const gap = Math.min(FONT + 1, (bottom - top) / labels.length), stacks = [];
-  for (const each of labels.sort((a, b) => a.at - b.at)) {
+  for (const each of labels.sort((a, b) => Math.round(a.at) - Math.round(b.at))) {
     let stack = { members: [each], sum: each.at };
     const place = ({ members, sum }) => {
       const half = (gap * (members.length - 1)) / 2;

@@ -5,7 +5,8 @@
 import { format } from "./chart.mjs";
 import { hold } from "./link.mjs";
 
-let count = 0;
+// A number that no other explorer of the page has: each comes with these modules of its own.
+export const unique = () => (globalThis.explorersMade = (globalThis.explorersMade ?? 0) + 1);
 
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -22,7 +23,7 @@ const OWN_KEYS = { "data-lm-suppress-shortcuts": "true" };
 
 function slider(spec, set) {
   const { label, type, min, max, log } = spec;
-  const id = `ex-${++count}`;
+  const id = `ex-${unique()}`;
   const grain = spec.step ?? (type === "whole" ? 1 : 10 ** Math.floor(Math.log10((max - min) / 100)));
   const bounds = log ? [Math.log10(min), Math.log10(max), 0.02] : [min, max, grain];
   const round = (value) => (type === "whole" ? Math.round(value) : Number(value.toPrecision(log ? 2 : 6)));
@@ -54,7 +55,7 @@ function slider(spec, set) {
 }
 
 function choice({ label, options, names = {} }, set) {
-  const id = `ex-${++count}`;
+  const id = `ex-${unique()}`;
   const select = make("select", { ...OWN_KEYS, id, change: () => set(options[select.selectedIndex]) },
     ...options.map((each) => make("option", {}, String(names[each] ?? each))));
   return {

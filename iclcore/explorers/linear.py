@@ -168,9 +168,7 @@ class ContextLength(Explorer):
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     context = whole(31, "train length N", 1, 100)
     test = whole(10, "test length", 1, 100)
-    pooling = choice(
-        "mean", "β is", {"mean": "the mean", "sum": "sum / N"}
-    )
+    pooling = choice("mean", "β is", {"mean": "the mean", "sum": "sum / N"})
     init = real(0.01, "initial weights", 1e-4, 0.1, log=True)
     heads = whole(4, "heads H", 1, 16)
     lr = real(0.1, "learning rate", 0.01, 3, log=True)

@@ -7,11 +7,10 @@
 // A model has get, set, on, off, save_changes; one with `send` has a kernel behind it.
 
 import { draw, format, rows } from "./chart.mjs";
-import { control, make } from "./controls.mjs";
+import { control, make, unique } from "./controls.mjs";
 import { decode, encode } from "./link.mjs";
 
 const PLAY_SECONDS = 9, STILLS = 12, QUIET = 400;
-let count = 0;
 
 export function explorer({ name, compute, live, show, data = () => null }) {
   return ({ model, el }) => {
@@ -19,7 +18,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     const id = model.get("place") ?? name, kernel = typeof model.send === "function";
     const first = Object.fromEntries(controls.map((each) => [each.key, each.value]));
     const state = Object.fromEntries(controls.map(({ key }) => [key, model.get(key)]));
-    const extra = data(model), number = ++count, panels = [];
+    const extra = data(model), number = unique(), panels = [];
     let result = null, drawing = null, overlay = [], width = 0, frame = 0, waiting = null, ended = false;
 
     // ---- what is there to see
@@ -29,7 +28,10 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     const stage = make("div", { class: "ex-panels" });
     const inputs = new Map(controls.filter(({ key }) => key !== "at")
       .map((spec) => [spec.key, control(spec, (value) => change(spec.key, value))]));
-    const shelf = make("div", { class: "ex-controls" }, ...[...inputs.values()].map((each) => each.element));
+    const isBars = (each) => each.classList.contains("ex-spectrum");
+    const elements = [...inputs.values()].map((each) => each.element);
+    const shelf = make("div", { class: "ex-controls" }, ...elements.filter(isBars),
+      make("div", { class: "ex-rest" }, ...elements.filter((each) => !isBars(each))));
     const button = (label, click, attributes = {}) => make("button", { type: "button", click, ...attributes }, label);
     const actions = make("div", { class: "ex-actions" }, button("Reset", reset));
     if (!kernel) actions.append(button("Copy link", copy));

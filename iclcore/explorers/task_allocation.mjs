@@ -7,14 +7,14 @@ import { explorer } from "./shell.mjs";
 
 const TIMES = 160;
 
-// A start that leans head i to task i (μ twice as large there), or a random one.
-export function begin({ heads, tasks, starts, seed }) {
+// A start that leans head i to task i (μ twice as large there), each number times a random one.
+export function begin({ heads, tasks, spread, seed }) {
   const size = heads * tasks, draws = normals(seed, 2 * size);
   const omega = new Float64Array(size), mu = new Float64Array(size);
   for (let i = 0; i < size; i++) {
     const lean = Math.floor(i / tasks) === i % tasks ? 0.1 : 0.05;
-    omega[i] = starts === "aligned" ? 0.01 : 0.01 * Math.exp(0.3 * draws[i]);
-    mu[i] = starts === "aligned" ? lean : 0.05 * Math.exp(0.5 * draws[size + i]);
+    omega[i] = 0.01 * Math.exp((spread / 2) * draws[i]);
+    mu[i] = lean * Math.exp((spread / 2) * draws[size + i]);
   }
   return [omega, mu];
 }

@@ -1,0 +1,194 @@
+"""Pictures of the chapter on low rank."""
+
+import numpy as np
+
+from iclcore.figures.style import (
+    BLACK,
+    BLUE,
+    DASHED,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALETTE,
+    PINK,
+    SKY,
+    Figure,
+    canvas,
+    curve,
+    drawn,
+    levels,
+)
+from iclcore.studies import low_rank as study
+
+DASHES = DASHED["linestyle"]
+
+
+@drawn
+def staircases(found: study.Staircases) -> Figure:
+    """Figure 4: one panel a rank, one thin line a seed."""
+    figure, axes = canvas(2, 2, width=8, height=6, sharex=True, sharey=True)
+    for i, (panel, rank) in enumerate(zip(axes.flat, study.RANKS, strict=True)):
+        for run in found.runs[rank]:
+            curve(panel, run, color=BLACK, linewidth=0.9, alpha=0.75)
+        if i % 2:
+            levels(panel, found.levels)
+        else:
+            levels(panel, found.levels, "")
+        panel.set_title(f"rank $R = {rank}$", fontsize=10)
+        panel.set(ylim=(0.18, 1.04), xlim=(0, study.STEPS - 1))
+        if i > 1:
+            panel.set_xlabel("step")
+            panel.set_xticks([0, 5000, 10000, 15000], ["0", "5,000", "10,000", "15,000"])
+        if i % 2 == 0:
+            panel.set_ylabel("mean squared error")
+    facts = found.facts
+    alt = (
+        "Training losses of six seeds at ranks 1, 2, 4 and 8 on nine dashed levels. Rank 1 stops at "
+        "each level it reaches; rank 2 at the start and at the second and fourth level below it; "
+        "rank 4 at the start and at the fourth; rank 8 only at the start. Mean losses at the end: "
+        + ", ".join(f"{facts[f'end_{rank}']:.2f} at rank {rank}" for rank in study.RANKS)
+        + "."
+    )
+    return Figure(figure, alt)
+
+
+@drawn
+def plateau_lengths(found: study.Staircases) -> Figure:
+    """Steps near each level: full dots where m is a multiple of the rank."""
+    figure, axes = canvas(4, width=8, height=2.9, sharey=True)
+    for panel, rank, spent in zip(axes, study.RANKS, found.spent, strict=True):
+        for m in range(spent.shape[1]):
+            color = ORANGE if m % rank == 0 else BLUE
+            for row in spent:
+                cut = m == np.flatnonzero(row)[-1]
+                if row[m]:
+                    panel.plot(m, row[m], "^" if cut else "o", color=color, markersize=5,
+                               markerfacecolor="none" if cut else color, alpha=0.8)  # fmt: skip
+        panel.set_title(f"$R = {rank}$", fontsize=10)
+        panel.set(yscale="log", xlabel="level $m$", xticks=range(9), xlim=(-0.5, 8.5))
+    axes[0].set_ylabel("steps spent there")
+    facts = found.facts
+    alt = (
+        "Steps spent at each level m, six seeds, by rank, on a logarithmic axis. Levels whose m is a "
+        "multiple of the rank hold training for thousands of steps, the others for about "
+        + ", ".join(f"{facts[f'passed_{rank}']} at rank {rank}" for rank in study.RANKS[1:])
+        + "."
+    )
+    return Figure(figure, alt)
+
+
+@drawn
+def taken(found: study.Staircases) -> Figure:
+    """Which head has learned which eigenvector at the end of seed 0's runs."""
+    figure, axes = canvas(4, width=8, height=2.8, sharey=True)
+    for panel, rank, shares in zip(axes, study.RANKS, found.taken, strict=True):
+        image = panel.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        panel.set_title(f"$R = {rank}$", fontsize=10)
+        panel.set(xlabel="eigenvector", xticks=range(8), xticklabels=range(1, 9))
+        panel.set(yticks=range(study.HEADS), yticklabels=range(1, study.HEADS + 1))
+    axes[0].set_ylabel("head")
+    figure.colorbar(image, ax=axes, label="share learned", shrink=0.9)
+    facts = found.facts
+    alt = "Heat maps, heads by eigenvectors, of what is learned after the last step: " + "; ".join(
+        f"at rank {rank} eigenvectors 1 to {facts[f'learned_{rank}']} lie in "
+        f"{facts[f'heads_{rank}']} head{'s' * (facts[f'heads_{rank}'] > 1)}"
+        for rank in study.RANKS
+    )
+    return Figure(figure, alt + ".")
+
+
+@drawn
+def waits(found: study.Waits) -> Figure:
+    figure, axes = canvas(3, width=8, height=3.1, sharey=True)
+    inits = found.inits
+    for i, (panel, rank) in enumerate(zip(axes, found.ranks, strict=True)):
+        for m, color in enumerate((BLUE, ORANGE, GREEN)):
+            wait, slope = found.waits[i, :, m], found.predicted[i, m]
+            if np.isnan(slope):
+                line = wait[-1] * inits[-1] / inits
+            else:
+                line = wait[-1] + slope * np.log(inits[-1] / inits)
+            panel.plot(inits, line, color=color, linestyle=DASHES, linewidth=1.1)
+            panel.plot(inits, wait, "o", color=color, markersize=4.5, label=rf"$\mathcal{{M}}_{m}$")
+        panel.set_title(f"$R = {rank}$", fontsize=10)
+        panel.set(xscale="log", yscale="log", xlabel="initial weights")
+        panel.invert_xaxis()
+    axes[0].set_ylabel("length of the plateau (time)")
+    axes[0].legend(fontsize=8)
+    facts = found.facts
+    alt = (
+        "Length of the first three plateaus against the size of the initial weights, by rank. Plateaus "
+        "whose m is a multiple of the rank rise with slope "
+        f"{facts['power_1_1']:.2f} on logarithmic axes, like 1/init. The others hardly rise: "
+        f"{facts['decade_3_1']:.1f} and {facts['decade_3_2']:.1f} time units for each decade at rank 3 "
+        f"(theory {facts['decade_theory_3_1']:.1f} and {facts['decade_theory_3_2']:.1f})."
+    )
+    return Figure(figure, alt)
+
+
+@drawn
+def conservation(found: study.Conservation) -> Figure:
+    figure, (left, right) = canvas(2, width=8, height=3.2)
+    styles = ((BLUE, 4.5, 0.35), (ORANGE, 1.6, 1), (BLACK, 1, 1))
+    names = ("$v^2$", r"$\|\mathbf{K}\|^2$", r"$\|\mathbf{Q}\|^2$")
+    for size, name, (color, width, alpha) in zip(found.sizes, names, styles, strict=True):
+        dashes = (0, (2, 3)) if color == BLACK else "-"
+        left.plot(found.time, size, color=color, linewidth=width, alpha=alpha, label=name,
+                  linestyle=dashes)  # fmt: skip
+    left.set(yscale="log", xlabel="time (learning rate × steps)", ylabel="squared size of one head")
+    left.legend()
+    for rank, row, color in zip(study.RANKS, found.drift, (BLUE, ORANGE, GREEN, PINK), strict=True):
+        right.plot(found.rates, row[0] * found.rates / found.rates[0], color=color,
+                   linestyle=DASHES, linewidth=1.1)  # fmt: skip
+        right.plot(found.rates, row, "o", color=color, markersize=4.5, label=f"$R = {rank}$")
+    right.set(xscale="log", yscale="log", xlabel="learning rate", ylabel="largest drift")
+    right.set_xticks(found.rates, [f"{rate:g}" for rate in found.rates])
+    right.minorticks_off()
+    right.legend(fontsize=8)
+    facts = found.facts
+    alt = (
+        "Left: squared sizes of value, key and query of one head rise together from "
+        f"{facts['size_start']:.0e} to {facts['size_end']:.2f}. Right: the drift of their differences "
+        f"against the learning rate at four ranks lies on lines of slope 1 (fitted "
+        f"{facts['slope_least']:.2f} to {facts['slope_most']:.2f})."
+    )
+    return Figure(figure, alt)
+
+
+@drawn
+def finite_data(found: study.FiniteData) -> Figure:
+    figure, (left, right) = canvas(2, width=8, height=3.3)
+    for m, color in ((0, BLUE), (4, ORANGE), (8, GREEN)):
+        for row in found.shifts[:, :, m]:
+            left.plot(found.sizes, row, color=color, linewidth=0.9, marker="o", markersize=2.5)
+        left.plot([], [], color=color, label=rf"$\mathcal{{L}}(\mathcal{{M}}_{m})$")
+    for sign in (1, -1):
+        left.plot(found.sizes, 2 * sign * found.spread, **DASHED)
+    for axes in (left, right):
+        axes.set(xscale="log", xlabel="training sequences $P$")
+        axes.set_xticks(found.sizes, [f"{size:,}" for size in found.sizes])
+        axes.minorticks_off()
+    left.set_ylabel("shift of the level")
+    left.legend(fontsize=8)
+    for row in found.floors:
+        right.plot(found.sizes, row, color=SKY, linewidth=0.9, marker="o", markersize=2.5)
+    right.plot([], [], color=SKY, marker="o", markersize=2.5, label="least-squares floor")
+    fine = np.geomspace(found.sizes[0], found.sizes[-1], 100)
+    predicted = np.interp(1 / fine, 1 / found.sizes[::-1], found.predicted[::-1])
+    right.plot(fine, predicted, **(DASHED | {"color": PALETTE[0]}), label="predicted")
+    right.axhline(found.facts["limit"], **DASHED)
+    right.annotate(
+        r"$\mathcal{L}(\mathcal{M}_8)$", (found.sizes[0], found.facts["limit"]), xytext=(0, 3),
+        textcoords="offset points", fontsize=8, color=GREY,
+    )  # fmt: skip
+    right.set_ylabel("mean squared error")
+    right.legend(fontsize=8, loc="lower right")
+    facts = found.facts
+    alt = (
+        "Left: how far the levels of six samples lie from the theory, against the number of "
+        f"sequences: within the dashed two standard deviations, {facts['shift_0']:.3f} at the full "
+        f"number for the highest level and {facts['shift_8']:.3f} for the lowest. Right: the "
+        f"least-squares floor rises with the number of sequences from {facts['floor_first']:.2f} to "
+        f"{facts['floor']:.3f}, near the dashed prediction."
+    )
+    return Figure(figure, alt)

@@ -1,7 +1,25 @@
 """One function a figure: what a study found in, a picture with its alt text out."""
 
-from iclcore.figures import low_rank, merged, rank_one, task
+from iclcore.figures import (
+    how_it_is_fast,
+    low_rank,
+    merged,
+    optimality,
+    rank_one,
+    task,
+    task_allocation,
+)
 from iclcore.figures.runs import run
 from iclcore.figures.style import Figure
 
-__all__ = ["Figure", "low_rank", "merged", "rank_one", "run", "task"]
+__all__ = [
+    "Figure",
+    "how_it_is_fast",
+    "low_rank",
+    "merged",
+    "optimality",
+    "rank_one",
+    "run",
+    "task",
+    "task_allocation",
+]

@@ -1,0 +1,62 @@
+"""The machine's own limit: what BLAS, memory and the vector units do here."""
+
+import numpy as np
+from numba import njit, prange
+
+from bench.naive import best_seconds
+
+FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+@njit
+def _products(a, x, y, times):
+    for _ in range(times):
+        np.dot(a, x, y)
+        x[0] += 1e-12 * y[0]
+
+
+def matrix_vector(size: int, times: int = 3000) -> float:
+    """Seconds of a BLAS matrix-vector product, called without Python in between."""
+    a, x, y = np.random.default_rng(0).standard_normal((size, size)), np.ones(size), np.empty(size)
+    _products(a, x, y, 1)
+    return best_seconds(lambda: _products(a, x, y, times), 5) / times
+
+
+def rank_k(sequences: int, size: int) -> float:
+    """Seconds of φᵀφ, φ (sequences, size) in float64: BLAS syrk."""
+    phi = np.random.default_rng(0).standard_normal((sequences, size))
+    return best_seconds(lambda: phi.T @ phi, 2)
+
+
+@njit(fastmath=FAST, parallel=True)
+def _stream(a, b, c):
+    for i in prange(len(a)):
+        a[i] = b[i] + 3.0 * c[i]
+
+
+def bandwidth() -> float:
+    """Bytes a second of a triad over arrays far larger than the caches, both cores."""
+    a, b, c = (np.ones(20_000_000) for _ in range(3))
+    return 3 * a.nbytes / best_seconds(lambda: _stream(a, b, c), 5)
+
+
+@njit(fastmath=FAST)
+def _sweeps(x, y, times):
+    for _ in range(times):
+        for k in range(len(x)):
+            s = x[k]
+            s = s * y[k] + y[k]
+            s = s * y[k] + y[k]
+            s = s * y[k] + y[k]
+            s = s * y[k] + y[k]
+            s = s * y[k] + y[k]
+            s = s * y[k] + y[k]
+            s = s * y[k] + y[k]
+            x[k] = s * y[k] + y[k]
+
+
+def peak() -> float:
+    """float32 operations a second of one core: chains of multiply-adds on arrays in the first cache."""
+    x, y, times = np.ones(2048, dtype=np.float32), np.full(2048, 0.5, dtype=np.float32), 2000
+    _sweeps(x, y, 1)
+    return 16 * len(x) * times / best_seconds(lambda: _sweeps(x, y, times), 5)

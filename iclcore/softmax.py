@@ -7,12 +7,13 @@ float32 within a block as in the published code; sums over blocks and the weight
 """
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import njit, prange
 
 from iclcore.models import Model, Weights
 from iclcore.task import Sequences, divide_by
 
 BLOCK = 128
+PARTS = 16  # shares of the blocks, handed to the threads: sums do not depend on how many there are
 
 
 class RowDescent:
@@ -87,7 +88,7 @@ def row_pass(w: np.ndarray, v: np.ndarray, lengths: list) -> tuple[float, np.nda
     loss, dw, dv, count = 0.0, np.zeros(w.shape), np.zeros(v.shape), 0.0
     for tokens, target, divisor in lengths:
         count += float(target[:, -1].sum()) * v.shape[1]
-        parts = min(get_num_threads(), len(tokens))
+        parts = min(PARTS, len(tokens))
         losses, dws, dvs = _pass(
             np.ascontiguousarray(w32), np.ascontiguousarray(v32), tokens, target,
             np.float32(1 / divisor), parts,
@@ -115,7 +116,7 @@ def _exponential(x):
 
 @njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, parallel=True)
 def _pass(w, v, tokens, target, scale, parts):
-    """Summed squared error and half its gradients, one share of the blocks a thread."""
+    """Summed squared error and half its gradients, one share of the blocks at a time."""
     heads, dim, size = w.shape
     outputs, n = v.shape[1], tokens.shape[2]
     losses = np.zeros(parts)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
@@ -23,6 +23,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2
+# each chapter has a core; threads that wait for one another across two of them lose tenfold
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 TRACEBACK_LINES = 8
@@ -34,6 +36,7 @@ class Result:
 
     chapter: Path
     seconds: float
+    cells: dict[str, float] = field(default_factory=dict)
     text: str = ""
     failure: str = ""
 
@@ -111,16 +114,17 @@ def execute(chapter: Path, scale: str, folder: Path) -> Result:
     if scale != "paper" and has_parameters:
         command += ["-p", "scale", scale]
     start = time.perf_counter()
-    run = subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
+    run = subprocess.run(command, capture_output=True, text=True, env=os.environ | ONE_THREAD)
     result = Result(chapter, time.perf_counter() - start)
     if run.returncode:
         result.failure = failure(chapter, out, run.stderr)
     elif chapter.read_text() != before:
         result.failure = f"{chapter.stem}: the notebook was changed while it ran; run it again"
     else:
-        result.text = canonical(source, nbformat.read(out, as_version=4), scale)
+        executed = nbformat.read(out, as_version=4)
+        took = {c.id: c.metadata.get("papermill", {}).get("duration") for c in executed.cells}
+        result.cells = {name: round(seconds, 2) for name, seconds in took.items() if seconds}
+        result.text = canonical(source, executed, scale)
     return result
 
 
@@ -156,7 +160,8 @@ def record(results: list[Result], root: Path) -> None:
     """Remember the seconds for the pages, outside the notebooks, which must not change."""
     path = root / "_build" / "seconds.json"
     known = json.loads(path.read_text()) if path.exists() else {}
-    known |= {r.chapter.stem: round(r.seconds, 1) for r in results}
+    for r in results:
+        known[r.chapter.stem] = {"together": round(r.seconds, 1), "cells": r.cells}
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(known, indent=1) + "\n")
 

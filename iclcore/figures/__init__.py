@@ -6,6 +6,7 @@ from iclcore.figures import (
     merged,
     optimality,
     rank_one,
+    softmax,
     task,
     task_allocation,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "optimality",
     "rank_one",
     "run",
+    "softmax",
     "task",
     "task_allocation",
 ]

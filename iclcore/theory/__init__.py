@@ -18,19 +18,24 @@ from iclcore.theory.linear import (
     white_course,
     white_start,
 )
+from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
 
 __all__ = [
     "conserved",
     "drop_time",
+    "early_loss",
+    "escape_from",
     "escape_time",
     "growth_rate",
     "head_course",
     "head_limit",
     "learned",
+    "merged_growth",
     "pcr_predictor",
     "plateau_losses",
     "population_loss",
     "rates",
+    "small_scores",
     "white_course",
     "white_start",
 ]

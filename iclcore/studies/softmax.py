@@ -1,0 +1,358 @@
+"""Softmax attention: Figure 5, what its heads attend to, and how far linear theory reaches."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.signal import find_peaks
+
+from iclcore import reference, theory
+from iclcore.history import History
+from iclcore.models import MergedAttention, Model, SeparateAttention, Weights
+from iclcore.modules import mean_loss, module
+from iclcore.moments import coefficients, of_sequences
+from iclcore.studies import sequences
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import train
+
+TASK = RegressionTask()
+MERGED = MergedAttention(8, 1e-3, softmax=True)
+SEPARATE = SeparateAttention(5, 1e-2, softmax=True)
+# the paper gives neither number of sequences, learning rates nor seeds: these are our choice
+SEQUENCES, SEED, SEEDS = 1000, 10, (1, 2, 3, 4, 5, 6)
+MERGED_RUN, SEPARATE_RUN = (3000, 0.02), (5000, 0.2)  # steps, learning rate
+MOMENTS = (0, 2200, 5000)  # steps of a separate run: start, two eigenvectors learned, end
+
+
+@cache
+def drawn_data(scale: str) -> reference.Draw:
+    """One data set for the chapter, in the published order of draws, with 4,000 fresh sequences."""
+    return reference.draw(TASK, MERGED, sequences(scale, SEQUENCES), 4000, seed=SEED)
+
+
+def drops(loss: Float[np.ndarray, " t"]) -> np.ndarray:
+    """Steps at which the loss falls fastest: peaks of its speed that stand out by 5% of the highest."""
+    window = max(5, len(loss) // 100)
+    speed = -np.diff(np.convolve(loss, np.ones(window) / window, "valid"))
+    return find_peaks(speed, prominence=0.05 * speed.max())[0] + window // 2
+
+
+# -- Figure 5 -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LossCurves:
+    """Figure 5: six runs each; the losses of linear attention's fixed points for comparison."""
+
+    merged: list[History]
+    separate: list[History]
+    levels: Float[np.ndarray, " levels"]
+    facts: dict[str, float]
+
+
+def loss_curves(scale: str = "paper") -> LossCurves:
+    seeds = SEEDS if scale == "paper" else SEEDS[:2]
+    merged = [one_run(scale, MERGED, seed) for seed in seeds]
+    separate = [one_run(scale, SEPARATE, seed) for seed in seeds]
+    counts = [len(drops(run.loss)) for run in separate]
+    shares = [reading_labels(taken(run)[1]) for run in separate]
+    facts = {
+        "start": merged[0].loss[0],
+        "merged_most": max(len(drops(run.loss)) for run in merged),
+        "separate_least": min(counts),
+        "separate_most": max(counts),
+        "merged_end": float(np.mean([run.loss[-1] for run in merged])),
+        "label_runs": sum(share > 0.5 for share in shares),
+        "runs": len(seeds),
+        "merged_rate": MERGED_RUN[1],
+        "separate_rate": SEPARATE_RUN[1],
+    }
+    return LossCurves(merged, separate, theory.plateau_losses(TASK), facts)
+
+
+@cache
+def one_run(scale: str, model: Model, seed: int) -> History:
+    """A run of Figure 5; the separate ones with their weights at ``MOMENTS``."""
+    steps, rate = MERGED_RUN if model is MERGED else SEPARATE_RUN
+    moments = () if model is MERGED else MOMENTS
+    start = model.start(TASK.dim, seed=seed)
+    data = drawn_data(scale).train
+    return train(model, data, steps, rate, start=start, seed=seed, snapshots=moments)
+
+
+def reading_labels(weights: Weights) -> float:
+    """Share of separate heads' strength whose key reads labels and whose value reads inputs.
+
+    To first order in the score a head multiplies Cov(x, y) by v_y k_x q + v_x k_y q: it matters
+    only in sum which of key and value looks at the inputs, and which at the labels.
+    """
+    key, query, v = SEPARATE.factors(weights, TASK.dim)
+    size = np.linalg.norm(query[:, 0], axis=1)
+    inputs = size * np.abs(v[:, 0, -1]) * np.linalg.norm(key[:, 0, :-1], axis=1)
+    labels = size * np.linalg.norm(v[:, 0, :-1], axis=1) * np.abs(key[:, 0, -1])
+    return float(labels.sum() / (labels + inputs).sum())
+
+
+# -- which eigenvectors each drop learns ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A separate run: how much of each eigenvector's term is in its predictions, over training."""
+
+    history: History
+    shares: Float[np.ndarray, "t D"]
+    levels: Float[np.ndarray, " levels"]
+    facts: dict[str, float]
+
+
+def learned(scale: str = "paper") -> Learned:
+    """Each direction's feature β_d x_q,d, the best linear attention's weight on it being one.
+
+    The features are uncorrelated over the task, so each has a regression coefficient of its own.
+    """
+    draw, steps = drawn_data(scale), 8000
+    every = np.arange(0, steps + 1, 80)
+    history = train(SEPARATE, draw.train, steps, 0.2, start=SEPARATE.start(4, seed=4), seed=4,
+                    snapshots=every)  # fmt: skip
+    fresh = draw.tests["in_context"]
+    ((tokens, _),) = fresh.prefixes()
+    basis = np.linalg.eigh(draw.covariance)[1][:, ::-1]
+    x = fresh.x @ basis
+    z = np.mean(x[:, :-1] * fresh.y[:, :-1], axis=1) * x[:, -1]
+    best = theory.learned(TASK, "context")
+    shares = np.stack(
+        [(predict(SEPARATE, w, tokens) @ z) / np.sum(z**2, axis=0) / best for w in taken(history)]
+    )
+    first = [int(every[np.argmax(share > 0.5)]) for share in shares.T]
+    facts = {f"half_{d + 1}": step for d, step in enumerate(first)}
+    for d in range(1, 4):  # where d are learned and the next is not: half way between two steps
+        middle = int(np.argmin(np.abs(every - (first[d - 1] + first[d]) / 2)))
+        facts[f"loss_{d}"] = history.loss[every[middle]]
+        facts[f"next_{d}"] = shares[middle, d]
+        facts[f"linear_{d}"] = theory.plateau_losses(TASK)[d]
+    return Learned(history, shares, theory.plateau_losses(TASK), facts)
+
+
+def taken(history: History) -> list[Weights]:
+    """The weights at each snapshot."""
+    count = len(history.snapshot_steps)
+    return [{name: a[i] for name, a in history.snapshots.items()} for i in range(count)]
+
+
+def predict(
+    model: Model, weights: Weights, tokens: Float[np.ndarray, "P n E"]
+) -> Float[np.ndarray, " P"]:
+    with torch.no_grad():
+        return module(model, weights, 1)(torch.tensor(tokens).double()).numpy()[:, 0]
+
+
+# -- what the heads attend to ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sequence in two runs: the attention of the two strongest heads at ``MOMENTS``.
+
+    ``reads`` is what a head's key measures of each token, k·x_m/|k| or y_m; ``attention`` is p_m.
+    Both are indexed by kind of head (inputs, labels), moment, head, token.
+    """
+
+    reads: Float[np.ndarray, "2 3 2 T"]
+    attention: Float[np.ndarray, "2 3 2 T"]
+    facts: dict[str, float]
+
+
+def reading(scale: str = "paper") -> Reading:
+    """Of seed 1 the heads that read inputs, of seed 4 those that read labels."""
+    draw = drawn_data(scale)
+    fresh = draw.tests["in_context"]
+    ((tokens, _),) = fresh.prefixes()
+    top = np.linalg.eigh(draw.covariance)[1][:, -1]
+    one = int(np.argmax(np.abs(fresh.x[:50, -1] @ top)))  # a query with much of e_1 in it
+    reads, attention, facts = [], [], {}
+    for kind, seed in (("inputs", 1), ("labels", 4)):
+        history = one_run(scale, SEPARATE, seed)
+        for name, weights in zip(("start", "two", "end"), taken(history), strict=True):
+            two = strongest(weights, kind)
+            p = attention_weights(SEPARATE, weights, tokens)[:, two]
+            key, _, v = (part[two, 0] for part in SEPARATE.factors(weights, TASK.dim))
+            unit = key[:, :-1] / np.linalg.norm(key[:, :-1], axis=1)[:, None]
+            labels = np.stack([tokens[one, :, -1]] * 2)
+            reads.append(unit @ tokens[one, :, :-1].T if kind == "inputs" else labels)
+            attention.append(p[one])
+            facts[f"{kind}_tokens_{name}"] = float((1 / np.sum(p**2, axis=2)).mean(axis=0).min())
+            facts[f"{kind}_share_{name}"] = reading_labels(weights)
+            if kind == "inputs" and name == "two":
+                facts |= {"value_plus": v[0, -1], "value_minus": v[1, -1]}
+    return Reading(np.reshape(reads, (2, 3, 2, -1)), np.reshape(attention, (2, 3, 2, -1)), facts)
+
+
+def strongest(weights: Weights, kind: str) -> list[int]:
+    """The head of the most positive and of the most negative pull among those reading inputs; of
+    those reading labels, whose values have no sign of their own, the two strongest."""
+    key, query, v = (part[:, 0] for part in SEPARATE.factors(weights, TASK.dim))
+    size = np.linalg.norm(query, axis=1)
+    if kind == "inputs":
+        pull = size * v[:, -1] * np.linalg.norm(key[:, :-1], axis=1)
+        return [int(np.argmax(pull)), int(np.argmin(pull))]
+    pull = size * np.linalg.norm(v[:, :-1], axis=1) * np.abs(key[:, -1])
+    return [int(h) for h in np.argsort(pull)[:-3:-1]]
+
+
+def attention_weights(
+    model: Model, weights: Weights, tokens: Float[np.ndarray, "P n E"]
+) -> Float[np.ndarray, "P H n"]:
+    """How much the query's row of each head gives to each token."""
+    with torch.no_grad():
+        return module(model, weights, 1).scores(torch.tensor(tokens).double()).softmax(2).numpy()
+
+
+# -- where linear theory still speaks -------------------------------------------------------------
+
+
+def mirrored(data: Sequences) -> Sequences:
+    """Each sequence four times: with ±x_q and with ±w.
+
+    Averages that are zero in the population because they are odd in x_q or w are zero here too, so
+    that small weights stand on a saddle, as in the population.
+    """
+    x, y = (np.concatenate([part, part, part, part]) for part in (data.x, data.y))
+    sign_q, sign_w = (np.repeat(each, len(data)) for each in ([1, -1, 1, -1], [1, 1, -1, -1]))
+    x[:, -1] *= sign_q[:, None]
+    y[:, -1] *= sign_q[:, None]
+    return Sequences(x, y * sign_w[:, None, None])
+
+
+def leading(data: Sequences) -> tuple[Float[np.ndarray, "D D"], float, float]:
+    """A, κ and the power, ⟨y_q²⟩, of a data set; ``theory.small_scores`` is their population mean."""
+    ((tokens, target),) = data.prefixes()
+    x, y = tokens[..., :-1], tokens[..., -1]
+    mean = y.mean(axis=1)
+    cov = (x * y[..., None]).mean(axis=1) - x.mean(axis=1) * mean[:, None]
+    drive = np.einsum("p,pd,pa->da", target[:, 0], x[:, -1], cov) / len(data)
+    return drive, float(np.mean(mean**2)), float(np.mean(target**2))
+
+
+@dataclass(frozen=True)
+class Escape:
+    """Softmax and linear attention from one start, and when a tenth of the loss is gone."""
+
+    time: dict[str, Float[np.ndarray, " t"]]
+    softmax: dict[str, Float[np.ndarray, " t"]]
+    linear: dict[str, Float[np.ndarray, " t"]]
+    predicted: dict[str, Float[np.ndarray, " t"]]
+    inits: dict[str, Float[np.ndarray, " inits"]]
+    left: dict[str, Float[np.ndarray, "series inits"]]  # simulated, predicted, linear, as drawn
+    facts: dict[str, float]
+
+
+def escape(scale: str = "paper") -> Escape:
+    drawn = TASK.sample(sequences(scale, SEQUENCES), seed=SEED)
+    even = mirrored(drawn[: len(drawn) // 4])
+    found = leading(even)
+    kinds = {
+        "merged": (MergedAttention, 8, 10.0 ** -np.arange(1, 6), 1e-3, 0.05),
+        "separate": (SeparateAttention, 5, np.array([0.1, 0.05, 0.02, 0.01]), 0.02, 0.2),
+    }
+    arrays: dict[str, dict] = {name: {} for name in ("time", "softmax", "linear", "predicted",
+                                                     "inits", "left")}  # fmt: skip
+    facts: dict[str, float] = {}
+    for name, (kind, heads, inits, shown, rate) in kinds.items():
+        soft, linear = kind(heads, softmax=True), kind(heads, divisor="tokens")
+        unit = kind(heads, 1.0).start(TASK.dim, seed=1)
+        moments = of_sequences(even, linear)
+        rows = []
+        for init in inits:
+            start = {part: init * array for part, array in unit.items()}
+            expected = theory.escape_from(*found, start, 0.1)
+            steps = int(1.4 * expected / rate)
+            runs = [train(soft, even, steps, rate, start=start),
+                    train(linear, moments, steps, rate, start=start),
+                    train(soft, drawn, steps, rate, start=start)]  # fmt: skip
+            times = [rate * crossing(run.loss, 0.9) for run in runs]
+            rows.append([times[0], expected, times[1], times[2]])
+            if init == shown:
+                every = slice(None, None, max(1, steps // 400))
+                arrays["time"][name] = rate * runs[0].steps[every]
+                arrays["softmax"][name] = runs[0].loss[every]
+                arrays["linear"][name] = runs[1].loss[every]
+                arrays["predicted"][name] = theory.early_loss(*found, start, arrays["time"][name])
+                step = int(crossing(runs[0].loss, 0.9))
+                values = runs[0].series["value"][step]
+                facts[f"{name}_sum"] = abs(values.sum()) / np.abs(values).sum()
+        left = np.array(rows).T
+        arrays["inits"][name], arrays["left"][name] = inits, left
+        facts[f"{name}_error"] = np.abs(left[0] / left[1] - 1)[1:].max()
+        facts[f"{name}_later"] = left[0][-1] / left[2][-1]
+        facts[f"{name}_drawn"] = left[3][-1]
+        facts[f"{name}_even"] = left[0][-1]
+    pull, together = theory.merged_growth(*theory.small_scores(TASK), 8)
+    facts |= {"pull": pull, "together": together, "drag": theory.small_scores(TASK)[1]}
+    facts["decade"] = np.polyfit(np.arange(4), arrays["left"]["merged"][0][1:], 1)[0]
+    facts["decade_theory"] = np.log(10) / (2 * np.linalg.norm(found[0]))
+    return Escape(**arrays, facts=facts)
+
+
+def crossing(loss: Float[np.ndarray, " t"], share: float) -> float:
+    """The step, between two, at which the loss passes below ``share`` of its start; nan if never."""
+    level = share * loss[0]
+    below = int(np.argmax(loss < level))
+    if loss[below] >= level:
+        return float("nan")
+    return below - 1 + float((loss[below - 1] - level) / (loss[below - 1] - loss[below]))
+
+
+# -- the end --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """A merged run far beyond its drop: on its own sequences and on fresh ones."""
+
+    time: Float[np.ndarray, " t"]
+    train: Float[np.ndarray, " t"]
+    fresh: Float[np.ndarray, " t"]
+    floor: float
+    floor_fresh: float
+    best: float
+    facts: dict[str, float]
+
+
+def long_run(scale: str = "paper") -> LongRun:
+    """Linear attention's floor on the training set, and what the weights that reach it give on
+    fresh sequences; the best linear attention for the population, tested on the same."""
+    draw, steps, rate = drawn_data(scale), 6000, 0.1
+    every = np.unique(np.geomspace(1, steps + 1, 100).astype(int)) - 1
+    history = train(MERGED, draw.train, steps, rate, start=MERGED.start(TASK.dim, seed=1),
+                    snapshots=every)  # fmt: skip
+    fresh = draw.tests["in_context"]
+    lengths = [(torch.tensor(t).double(), torch.tensor(y).double()) for t, y in fresh.prefixes()]
+    with torch.no_grad():
+        errors = [float(mean_loss(module(MERGED, w, 1), lengths)) for w in taken(history)]
+    linear = MergedAttention(1, divisor="context")
+    seen, unseen = (of_sequences(data, linear) for data in (draw.train, fresh))
+    fitted = np.linalg.lstsq(seen.gram, seen.cross.T, rcond=1e-12)[0].T
+    start = linear.start(TASK.dim)
+    w, v = linear.factors(start, TASK.dim)
+    v[:], w[:] = 0, 0
+    v[0, 0, -1] = 1
+    w[0, :, :-1] = theory.pcr_predictor(TASK, TASK.dim, "context", draw.covariance)
+    best = unseen.loss(coefficients((w, v), unseen.features))
+    loss = np.append(history.loss, history.loss[-1])[every]
+    facts = {
+        "train": loss[-1],
+        "fresh": errors[-1],
+        "fresh_best": min(errors),
+        "fresh_best_time": rate * every[int(np.argmin(errors))],
+        "floor": seen.floor(),
+        "floor_fresh": unseen.loss(fitted),
+        "best": best,
+        "time": rate * steps,
+        "below_floor": rate * every[int(np.argmax(loss < seen.floor()))],
+    }
+    return LongRun(
+        rate * every, loss, np.array(errors), seen.floor(), facts["floor_fresh"], best, facts
+    )

@@ -1,0 +1,113 @@
+"""Softmax attention while its scores are small: linear attention on centred tokens, with a drag.
+
+For small scores softmax(s)_m = (1/T)(1 + s_m − s̄) + O(s²). With T tokens, the query among them with
+y = 0, head h then contributes v_h (ȳ + x_qᵀ U_h Cov(x, y)), the mean and the covariance being those
+of the T tokens. Over the population of sequences (D, N, Λ as ever) the loss begins as
+
+    L ≈ tr Λ − 2 Σ_h v_h ⟨A, U_h⟩ + κ (Σ_h v_h)²,   A = (N/T)² Λ²,   κ = E[ȳ²] = N tr Λ/T².
+
+A is that of linear attention with divisor ``tokens``, N/T Λ², times N/T: centring costs one token's
+share. The drag κ has no counterpart there: what all heads say together about the mean label is
+an error, and their value weights learn to sum to zero. U_h is W_h without its y column, which
+stays zero, as the x entries of a value do: to them all odd averages over w vanish.
+"""
+
+import numpy as np
+from jaxtyping import Float
+from scipy.integrate import solve_ivp
+
+from iclcore.checks import share
+from iclcore.models import Weights
+from iclcore.task import RegressionTask
+
+
+def small_scores(task: RegressionTask) -> tuple[Float[np.ndarray, "D D"], float]:
+    """A, which drives v_h and U_h, and κ, which drags Σ_h v_h to zero."""
+    n, lam = task.context, task.covariance
+    return (n / (n + 1)) ** 2 * lam @ lam, n * float(np.trace(lam)) / (n + 1) ** 2
+
+
+def merged_growth(drive: Float[np.ndarray, "D D"], drag: float, heads: int) -> tuple[float, float]:
+    """Exponents of small merged weights: of heads that cancel, Σ_h v_h = 0, and of their sum.
+
+    Differences between heads grow as linear attention does, at 2|A|. The sum has v̇ = 2|A|u − 2κHv,
+    u̇ = 2|A|v, whose larger root is below that: with the sum held back, heads grow in opposite pairs.
+    """
+    pull, hold = 2 * float(np.linalg.norm(drive)), drag * heads
+    return pull, float(np.hypot(pull, hold) - hold)
+
+
+def early_loss(
+    drive: Float[np.ndarray, "D D"],
+    drag: float,
+    power: float,
+    weights: Weights,
+    time: Float[np.ndarray, " t"],
+) -> Float[np.ndarray, " t"]:
+    """The loss along the flow of its leading terms, from the weights of a merged or separate model.
+
+    ``power`` is the loss at zero. Good while it has hardly moved; from where it would be negative, nan.
+    """
+    course = _flow(drive, drag, power, weights, float(time[-1]), gone=1.0)
+    known = time <= course.t[-1]
+    losses = np.full(len(time), np.nan)
+    losses[known] = [course.loss(t) for t in time[known]]
+    return losses
+
+
+def escape_from(
+    drive: Float[np.ndarray, "D D"],
+    drag: float,
+    power: float,
+    weights: Weights,
+    gone: float,
+    horizon: float = 1e6,
+) -> float:
+    """When the share ``gone`` of the loss is gone, along the same flow; inf beyond ``horizon``."""
+    share("gone", gone)
+    course = _flow(drive, drag, power, weights, horizon, gone)
+    return float(course.t[-1]) if course.status == 1 else float("inf")
+
+
+def _flow(drive, drag, power, weights, horizon, gone):
+    """v̇_h = 2⟨A, U_h⟩ − 2κ Σ v, U̇_h = 2A v_h, or the same through U_h = Q_hᵀK_h, until the event."""
+    parts = [array for name, array in sorted(weights.items()) if name != "value"]
+    dim = len(drive)
+    first = [weights["value"][:, -1, -1], *(part[..., :dim] for part in parts)]
+    if "key_query" in weights:
+        first[1] = first[1][:, :dim]
+    shapes = [np.shape(part) for part in first]
+    ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1]
+
+    def split(state):
+        pieces = np.split(state, ends)
+        return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
+
+    def scoring(parts):
+        return parts[0] if len(parts) == 1 else np.einsum("hrd,hra->hda", parts[1], parts[0])
+
+    def velocity(_, state):
+        v, *parts = split(state)
+        slow = [2 * np.einsum("da,hda->h", drive, scoring(parts)) - 2 * drag * v.sum()]
+        twice = 2 * v[:, None, None]
+        if len(parts) == 1:
+            slow.append(twice * drive)
+        else:
+            key, query = parts
+            slow += [twice * (query @ drive), twice * (key @ drive.T)]
+        return np.concatenate([part.ravel() for part in slow])
+
+    def loss(state):
+        v, *parts = split(state)
+        return power - 2 * np.einsum("h,da,hda->", v, drive, scoring(parts)) + drag * v.sum() ** 2
+
+    def event(_, state):
+        return loss(state) - (1 - gone) * power
+
+    event.terminal = True
+    start = np.concatenate([np.ravel(part) for part in first])
+    course = solve_ivp(
+        velocity, (0, horizon), start, rtol=1e-9, atol=1e-14, events=event, dense_output=True
+    )
+    course.loss = lambda t: loss(course.sol(t))
+    return course

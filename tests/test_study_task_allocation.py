@@ -1,0 +1,91 @@
+"""What the chapter on task allocation claims, from the same studies."""
+
+import numpy as np
+import pytest
+
+from iclcore.studies import optimality, task_allocation
+
+
+@pytest.fixture(scope="module")
+def run():
+    """At a quarter of the batch, to t = 32: the claims of the page, with more noise."""
+    return task_allocation.three_phases("quick")
+
+
+def test_three_phases(run):
+    facts = run.facts
+    assert facts["predicted"] == pytest.approx(facts["warm_up_ends"], rel=0.02)
+    assert 7 < facts["emergence_ends"] < 8
+    assert facts["formula"] == pytest.approx(6.411908, abs=1e-6)
+    assert facts["exact"] == pytest.approx(7.063971, abs=1e-5)
+    assert 0.08 < facts["lead"] < 0.15
+    # Batches of 64 keep the weights moving: at 256 the loss ends 2% above, here 9%.
+    assert facts["full_end"] == pytest.approx(facts["exact"], rel=0.12)
+    assert facts["omega_gap"] < 0.05
+    assert run.full.series["time"][run.end] == pytest.approx(12, abs=0.005)
+
+
+def test_after_the_end(run):
+    """Negative μ off the diagonal, a loss below the limit's, between it and the bound."""
+    facts = run.facts
+    assert facts["negative"] == 6
+    assert facts["bound"] < facts["leaving_end"] < 4.5 < facts["late_test"] < facts["exact"] - 0.3
+    assert facts["sum_share"] < 0.5 < 0.99 < facts["sum_share_before"]
+    assert facts["saddle_rate"] == pytest.approx(0.9946, abs=1e-4)
+
+
+def test_two_numbers():
+    facts = task_allocation.two_numbers("quick").facts
+    assert facts["fastest"] == pytest.approx(0.164584, abs=1e-6)
+    assert facts["fastest_at"] == pytest.approx(0.09395, abs=2e-4)  # the grid's step is 1.6e-4
+    assert facts["equation_leads"] == pytest.approx(0.73, abs=0.01)
+    assert abs(facts["run_lags"]) < 0.1
+
+
+def test_starts():
+    facts = task_allocation.starts().facts
+    assert facts["right"] > 0.94 and facts["correlation"] > 0.95
+    assert (facts["three"], facts["two"], facts["one"]) == (26, 69, 5)
+    assert facts["best"] == pytest.approx(facts["level_3"], abs=0.01)
+
+
+def test_sharing():
+    facts = task_allocation.sharing().facts
+    assert facts["gap"] < 1e-3  # the losers' ω falls only as 1/t
+    losses = [facts[f"heads_{n}"] for n in (1, 2, 3, 4)]
+    np.testing.assert_allclose(losses, [13.475, 9.182, 6.413, 6.413], atol=1e-3)
+    assert facts["tied"] == pytest.approx(9.587, abs=1e-3)
+    assert facts["pair_gap"] < 0.01 and facts["loser"] < 1e-3
+
+
+def test_saturation():
+    facts = task_allocation.saturation("quick").facts
+    assert facts["back_furthest"] < 0.02
+    assert abs(facts["exponential_1"] / facts["exact_1"] - 1) < 0.08
+    assert facts["exponential_2"] > 4 * facts["exact_2"]
+
+
+def test_bounds_and_risks():
+    facts = optimality.bounds().facts
+    assert facts["flow_over_bound"] < np.e and 1 < facts["bound_over_bayes"] <= 1.1
+    found = optimality.risks()
+    facts = found.facts
+    assert facts["off"] < 0.06  # 100 drawn contexts, 1,000 for heads
+    stored = {"bayes": 0.512492, "ridge_005": 0.989671, "ridge_5": 0.727250}
+    stored |= {"gradient_flow": 0.749380, "one_head": 0.967639, "flow_at_1": 0.96764}
+    for name, value in stored.items():
+        assert facts[name] == pytest.approx(value, abs=5e-6)
+    assert facts["peak"] > 3 and 5 < facts["gain"] < facts["gain_limit"]
+    for name in ("gradient flow", "ridge 5", "Bayes"):
+        assert np.all(np.diff(found.curves[name]) > 0)
+
+
+def test_other_contexts():
+    facts = optimality.lengths("quick").facts
+    exact = [facts[f"at_{n}"] for n in (50, 200, 400, 1000)]
+    np.testing.assert_allclose(exact, [0.3965, 0.1462, 0.0980, 0.0673], atol=5e-5)
+    assert facts["off"] < 0.06
+    facts = optimality.targets().facts
+    for name, predicted in (("tanh", 0.0724), ("sin", 0.4664), ("relu", 1.5701)):
+        assert facts[f"{name}_predicted"] == pytest.approx(predicted, abs=1e-4)
+        assert facts[f"{name}_measured"] == pytest.approx(predicted, rel=0.03)

@@ -93,7 +93,7 @@ def problem_flags(parser: Parser) -> None:
 
 def build_parser() -> Parser:
     parser = Parser(prog="python -m iclcore", description=__doc__.split(";")[0])
-    commands = parser.add_subparsers(dest="command", required=True, metavar="train|theory")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="train|theory|figure")
 
     run = commands.add_parser("train", help="the published experiment, exactly and fast")
     problem_flags(run)
@@ -113,6 +113,14 @@ def build_parser() -> Parser:
     problem_flags(formulas)
     formulas.add_argument("--save", type=writable, metavar="F.csv", help="a file, not the terminal")
     formulas.set_defaults(run=run_theory)
+
+    picture = commands.add_parser(
+        "figure", help="a figure of the book, from nothing; no name lists them"
+    )
+    picture.add_argument("name", nargs="?", help="chapter.figure")
+    picture.add_argument("--scale", choices=("paper", "quick"), default="paper")
+    picture.add_argument("--save", type=writable, metavar="F.png", help="default: NAME.png here")
+    picture.set_defaults(run=run_figure)
     return parser
 
 
@@ -293,4 +301,20 @@ def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
         write_whole(options.save, lambda file: file.write(text.encode()))
     else:
         sys.stdout.write(text)
+    return 0
+
+
+def run_figure(options: argparse.Namespace, refuse: Callable) -> int:
+    """Compute and draw one figure of the book; without a name, say which there are."""
+    from iclcore import gallery
+
+    if options.name is None:
+        print("\n".join(f"{name:<36} {gallery.title(name)}" for name in gallery.names()))
+        return 0
+    if options.name not in gallery.names():
+        refuse(f"argument name: {options.name!r} is no figure; without a name all are listed")
+    made = gallery.make(options.name, options.scale)
+    path = options.save or Path(f"{options.name}{made.suffix}")
+    write_whole(path, lambda file: file.write(made.bytes()))
+    print(f"{path}: {made.alt}")
     return 0

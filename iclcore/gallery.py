@@ -49,15 +49,15 @@ def _drawing(chapter: str) -> dict[str, Callable]:
 
 def _call(function: Callable, study: ModuleType, scale: str, made: dict):
     """``function`` of what it asks for: ``scale``, or results of other functions of the study."""
-    asked = {}
-    for name, kind in get_type_hints(function).items():
+    asked, hints = {}, get_type_hints(function)
+    hints.pop("return")
+    for name, kind in hints.items():
         if name == "scale":
             asked[name] = scale
         elif makers := [f for _, f in getmembers(study, isfunction) if _makes(f, kind, study)]:
             if kind not in made:
                 made[kind] = _call(makers[0], study, scale, made)
             asked[name] = made[kind]
-    asked.pop("return", None)
     return function(**asked)
 
 

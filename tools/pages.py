@@ -43,6 +43,12 @@ def add_alt_texts(app, doctree):
                 logger.warning("a picture has no alt text", location=(app.env.docname, None))
 
 
+def seconds_of(chapter: str) -> dict:
+    """What the executor measured: seconds `together` and of each of the `cells`; empty if it never ran."""
+    record = ROOT / "_build" / "seconds.json"
+    return json.loads(record.read_text()).get(chapter, {}) if record.exists() else {}
+
+
 def add_times(app, doctree):
     """Say under a chapter's title how long it takes to read, and how long it took to execute."""
     path = Path(app.env.doc2path(app.env.docname))
@@ -51,10 +57,9 @@ def add_times(app, doctree):
         return
     words = sum(len(node.astext().split()) for node in doctree.findall(nodes.paragraph))
     text = f"{max(1, round(words / WORDS_A_MINUTE))} min to read"
-    record = ROOT / "_build" / "seconds.json"
-    seconds = json.loads(record.read_text()).get(path.stem) if record.exists() else None
-    if seconds is not None:
-        text += f" · {seconds:.0f} s to compute everything on it"
+    took = seconds_of(path.stem)
+    if took:
+        text += f" · {took['together']:.0f} s to compute everything on it"
     line = nodes.paragraph("", text, classes=["chapter-times"])
     title.parent.insert(title.parent.index(title) + 1, line)
 

@@ -61,6 +61,7 @@ def abrupt_drop(found: study.AbruptDrop) -> Figure:
 
 @drawn
 def white_course(found: study.WhiteCourse) -> Figure:
+    """White input: loss against time with the closed form."""
     figure, axes = canvas(width=6.4, height=3.3)
     for i, (init, color) in enumerate(zip(found.inits, (BLUE, ORANGE, GREEN), strict=True)):
         power = int(np.log10(init))
@@ -81,6 +82,7 @@ def white_course(found: study.WhiteCourse) -> Figure:
 
 @drawn
 def drop_times(found: study.DropTimes) -> Figure:
+    """The time of the drop over six decades of initial weights."""
     figure, axes = canvas(width=5.6, height=3.4)
     for (spectrum, times), color in zip(found.measured.items(), PALETTE, strict=False):
         axes.plot(found.inits, found.predicted[spectrum], **(DASHED | {"color": color}))
@@ -104,6 +106,7 @@ def drop_times(found: study.DropTimes) -> Figure:
 
 @drawn
 def phase_plane(found: study.PhasePlane) -> Figure:
+    """Two fixed points: a saddle and a valley."""
     figure, axes = canvas(width=4.6, height=4.3)
     edge = 4.2
     grid = np.linspace(-edge, edge, 25)

@@ -140,6 +140,7 @@ def saddles(found: study.Staircase) -> Figure:
 
 @drawn
 def principal_components(found: study.Regression) -> Figure:
+    """Distance to principal component regression along one run."""
     figure, axes = canvas(width=6.6, height=3.3)
     for m, (row, color) in enumerate(zip(found.distance, PALETTE, strict=False)):
         axes.plot(found.steps, row, color=color, label=f"{m}")
@@ -157,6 +158,7 @@ def principal_components(found: study.Regression) -> Figure:
 
 @drawn
 def waiting(found: study.Waiting) -> Figure:
+    """Drop times against the size of the initial weights."""
     figure, axes = canvas(width=5.6, height=3.6)
     for d, color in zip(range(found.measured.shape[1]), PALETTE, strict=False):
         axes.plot(found.inits, found.predicted[:, d], **(DASHED | {"color": color}))
@@ -175,6 +177,7 @@ def waiting(found: study.Waiting) -> Figure:
 
 @drawn
 def allocation(found: study.Allocation) -> Figure:
+    """Predicted against simulated drop times."""
     figure, axes = canvas(width=4.6, height=4.2)
     ends = np.array([found.measured.min() / 1.3, found.measured.max() * 1.3])
     axes.plot(ends, ends, **DASHED)
@@ -198,7 +201,7 @@ def allocation(found: study.Allocation) -> Figure:
 
 
 def animation(found: study.Staircase, frames: int = 40) -> Animation:
-    """One run, played: loss, keys beside the eigenvectors, and the predictor M it computes."""
+    """Figure 3 as an animation: loss, keys beside the eigenvectors, and the predictor M."""
     run, history = found.shown, found.shown.history
     made = study.effective(history.snapshots, study.TASK.dim)
     keys = history.snapshots["key"][:, :, 0, : study.TASK.dim]

@@ -38,13 +38,19 @@ class Figure:
     figure: Canvas
     alt: str
 
+    suffix = ".png"
+
     def __repr__(self) -> str:
         return self.alt
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+    def bytes(self) -> bytes:
+        """The picture as a file."""
         file = io.BytesIO()
         self.figure.savefig(file, format="png", dpi=160)
-        picture = base64.b64encode(file.getvalue()).decode()
+        return file.getvalue()
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        picture = base64.b64encode(self.bytes()).decode()
         width = int(self.figure.get_figwidth() * 96)
         return (
             {"image/png": picture, "text/plain": self.alt},
@@ -56,20 +62,28 @@ class Figure:
 class Animation:
     """Frames (PNG) and what they show; plays in a page, stands still for those who asked for that."""
 
-    frames: list[bytes]
+    frames: list
     alt: str
     seconds: float = 0.2
+    suffix = ".webp"
 
     def __repr__(self) -> str:
         return self.alt
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        still, moving = self._webp(self.frames[-1:]), self._webp(self.frames)
+        still, moving = (
+            "data:image/webp;base64," + base64.b64encode(self._webp(frames)).decode()
+            for frames in (self.frames[-1:], self.frames)
+        )
         source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still}">'
         image = f'<img class="animation" alt="{escape(self.alt)}" src="{moving}">'
         return {"text/html": f"<picture>{source}{image}</picture>", "text/plain": self.alt}
 
-    def _webp(self, frames: list[bytes]) -> str:
+    def bytes(self) -> bytes:
+        """All frames as one animated file, the last held longer."""
+        return self._webp(self.frames)
+
+    def _webp(self, frames: list) -> bytes:
         from PIL import Image
 
         first, *rest = (Image.open(io.BytesIO(frame)).convert("RGB") for frame in frames)
@@ -78,7 +92,7 @@ class Animation:
         first.save(
             file, "WEBP", save_all=True, append_images=rest, duration=hold, loop=0, quality=60
         )
-        return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+        return file.getvalue()
 
 
 def drawn(function: Callable) -> Callable:

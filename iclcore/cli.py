@@ -5,9 +5,7 @@ Exit status 2: a line says which flag was wrong, before any work. 3: the loss st
 """
 
 import argparse
-import difflib
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -16,8 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from iclcore import checks, theory
-from iclcore.history import History, write_whole
+from iclcore import checks, cli_multihead, theory
+from iclcore.cli_common import (
+    COUNT,
+    POSITIVE,
+    SHARE,
+    SIZE,
+    Parser,
+    alike,
+    flag,
+    report,
+    saving_flags,
+    writable,
+)
+from iclcore.history import write_whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.stability import stable_rate
 from iclcore.task import SPECTRA, RegressionTask
@@ -29,44 +39,6 @@ HOPELESS = 8
 THEORY_POINTS = 201
 
 
-class Parser(argparse.ArgumentParser):
-    """Errors are one line; flags are not to be abbreviated."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs, allow_abbrev=False)
-
-    def error(self, message: str):
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def flag(check: Callable, kind: Callable, *limits) -> Callable:
-    """An argparse type from a check; argparse puts the flag's name in front of what it says."""
-
-    def parse(text: str):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = text  # which the check refuses, saying what it takes
-        try:
-            return check("", value, *limits)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error).strip()) from None
-
-    return parse
-
-
-COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
-POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
-
-
-def writable(text: str) -> Path:
-    """A path that a file can be written to, tried before any work."""
-    path = Path(text)
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"takes a file in a folder to write in, not {text!r}")
-    return path
-
-
 def problem_flags(parser: Parser) -> None:
     """The flags that name a task and a model: those of the published code, older names included."""
     add = parser.add_argument
@@ -74,7 +46,7 @@ def problem_flags(parser: Parser) -> None:
         "--model",
         choices=("attnM", "attnS", "mlp"),
         default="attnM",
-        help="merged, separate, MLP(z)",
+        help="merged, separate, MLP(z); train also takes multihead",
     )
     add("--head_num", "--head", type=COUNT, default=1, help="heads")
     add("--rank", "--KQ_dim", type=COUNT, default=1, help="rank of key and query (attnS)")
@@ -91,23 +63,29 @@ def problem_flags(parser: Parser) -> None:
     add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
 
 
-def build_parser() -> Parser:
-    parser = Parser(prog="python -m iclcore", description=__doc__.split(";")[0])
-    commands = parser.add_subparsers(dest="command", required=True, metavar="train|theory|figure")
-
-    run = commands.add_parser("train", help="the published experiment, exactly and fast")
-    problem_flags(run)
-    add = run.add_argument
-    add("--seed", type=SIZE, default=10, help="as in the published code: same seed, same curve")
+def training_flags(parser: Parser) -> None:
+    """The flags of ``train`` for all models but multihead, which has its own."""
+    problem_flags(parser)
+    add = parser.add_argument
     add("--icl", type=SHARE, default=1.0, help="share of sequences with a task vector of their own")
     add("--trainset_size", type=COUNT, default=5000, help="training sequences")
     add("--testset_size", "--testset", type=SIZE, default=0, help="sequences of each test set")
     add("--track_value", action="store_true", help="record each head's value weight")
     add("--engine", choices=ENGINES, default="auto", help="auto takes the exact fast one")
-    add("--save", type=writable, metavar="F.csv", help="the curve, a row a step")
-    add("--json", type=writable, metavar="F.json", help="settings, versions, seconds, final loss")
-    add("--show", action="store_true", help="open a window, or save a picture where there is none")
-    run.set_defaults(run=run_train)
+    saving_flags(parser, seed=10)
+    parser.set_defaults(run=run_train)
+
+
+def build_parser(multihead: bool = False) -> Parser:
+    parser = Parser(prog="python -m iclcore", description=__doc__.split(";")[0])
+    commands = parser.add_subparsers(dest="command", required=True, metavar="train|theory|figure")
+
+    run = commands.add_parser(
+        "train",
+        help="the published experiment, exactly and fast",
+        epilog="--model multihead has flags of its own: --model multihead --help lists them.",
+    )
+    (cli_multihead.training_flags if multihead else training_flags)(run)
 
     formulas = commands.add_parser("theory", help="plateau losses, time course, scalar ODE as CSV")
     problem_flags(formulas)
@@ -125,13 +103,16 @@ def build_parser() -> Parser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = build_parser()
+    argv = sys.argv[1:] if argv is None else argv
+    model = Parser(add_help=False)  # the flag that says which flags there are
+    model.add_argument("--model", nargs="?")
+    multihead = argv[:1] == ["train"] and model.parse_known_args(argv)[0].model == "multihead"
+    parser = build_parser(multihead)
     options, unknown = parser.parse_known_args(argv)
     parser.prog = f"python -m iclcore {options.command}"
     if unknown:
-        parser.error(
-            f"argument {unknown[0]}: is no flag of {options.command}{alike(unknown[0], options)}"
-        )
+        command = options.command + " --model multihead" * multihead
+        parser.error(f"argument {unknown[0]}: is no flag of {command}{alike(unknown[0], options)}")
     try:
         return options.run(options, parser.error)
     except KeyboardInterrupt:
@@ -140,13 +121,6 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe left
         sys.stdout = None
         return 0
-
-
-def alike(unknown: str, options: argparse.Namespace) -> str:
-    """The flag that was perhaps meant, or where all are listed."""
-    known = [f"--{name}" for name in vars(options)]
-    close = difflib.get_close_matches(unknown.split("=")[0], known, 1)
-    return f"; did you mean {close[0]}?" if close else "; --help lists them"
 
 
 def problem(options: argparse.Namespace, refuse: Callable) -> tuple[RegressionTask, Model]:
@@ -218,59 +192,13 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     history.seconds = seconds | history.seconds
     if not options.track_value:
         del history.series["value"]
-    return report(history, task, options)
 
+    def draw():
+        from iclcore import figures
 
-def report(history: History, task: RegressionTask, options: argparse.Namespace) -> int:
-    """Write what was asked for and say in a few lines what happened."""
-    if options.save:
-        history.to_csv(options.save)
-    if options.json:
-        record = history.record() | {"steps": len(history.loss), "final_loss": final_loss(history)}
-        text = json.dumps(record, indent=2) + "\n"
-        write_whole(options.json, lambda file: file.write(text.encode()))
-    seconds = ", ".join(f"{name} {value:.3g}" for name, value in history.seconds.items())
-    floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
-    print(f"{len(history.loss)} steps, loss {final_loss(history)}{floor}")
-    print(f"engine {history.engine}; seconds: {seconds}")
-    if options.show:
-        show(history, task, options.save or Path(f"{options.model}.csv"))
-    if history.ended == "diverged":
-        step = history.steps[-1]
-        print(f"the loss is not finite at step {step}; --lr takes less than {options.lr:g} here. "
-              f"The {step} steps before it are kept", file=sys.stderr)  # fmt: skip
-        return 3
-    if history.ended == "interrupted":
-        print(f"interrupted after {len(history.loss)} steps; they are kept", file=sys.stderr)
-        return 130
-    return 0
+        return figures.run(history, task)
 
-
-def final_loss(history: History) -> float | None:
-    """The last finite loss."""
-    finite = history.loss[np.isfinite(history.loss)]
-    return float(finite[-1]) if len(finite) else None
-
-
-def show(history: History, task: RegressionTask, beside: Path) -> None:
-    """A window where there is a display; else a picture beside the data."""
-    import matplotlib
-    import matplotlib.pyplot as plt
-
-    from iclcore import figures
-
-    interactive = plt.get_backend().lower() in (
-        name.lower() for name in matplotlib.backends.backend_registry.list_builtin(
-            matplotlib.backends.BackendFilter.INTERACTIVE)
-    )  # fmt: skip
-    figure = figures.run(history, task).figure
-    if interactive:
-        plt.figure(figure)  # hands it to the window manager
-        plt.show()
-        return
-    path = beside.with_suffix(".png")
-    figure.savefig(path, dpi=150)
-    print(f"no display: the picture is in {path}")
+    return report(history, options, draw)
 
 
 def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
@@ -315,6 +243,6 @@ def run_figure(options: argparse.Namespace, refuse: Callable) -> int:
         refuse(f"argument name: {options.name!r} is no figure; without a name all are listed")
     made = gallery.make(options.name, options.scale)
     path = options.save or Path(f"{options.name}{made.suffix}")
-    write_whole(path, lambda file: file.write(made.bytes()))
+    write_whole(path, lambda file: file.write(made.file()))
     print(f"{path}: {made.alt}")
     return 0

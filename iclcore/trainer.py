@@ -1,7 +1,7 @@
 """``train``: a model, data, a number of steps; the engine that is exact and fast for them."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -37,14 +37,15 @@ def train(
     tests: Mapping[str, Sequences | Moments] | None = None,
     snapshots: Sequence[int] | np.ndarray = (),
     engine: str = "auto",
-    progress: bool = False,
+    progress: bool | Callable[[int], object] = False,
     settings: dict | None = None,
 ) -> History:
     """Full-batch gradient descent from ``start`` (else drawn from ``seed``).
 
     Linear models run on moments, softmax on the query's row; ``autograd`` runs the torch module.
-    Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all weights at
-    ``snapshots`` and at the end. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
+    Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
+    weights at ``snapshots`` and at the end. ``progress`` is a bar on the terminal, or is told of
+    steps as they are done. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
     """
     whole("steps", steps)
     positive("lr", lr)
@@ -111,14 +112,18 @@ def _engine(kind: str) -> type:
 
 
 def _run(
-    descent: Descent, steps: int, snapshots: Sequence[int], progress: bool
+    descent: Descent,
+    steps: int,
+    snapshots: Sequence[int],
+    progress: bool | Callable[[int], object],
 ) -> tuple[dict[int, Weights], str, list]:
     """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C."""
     from tqdm import tqdm
 
     taken: dict[int, Weights] = {}
     blocks, done, ended, size = [], 0, "finished", FIRST_BLOCK
-    bar = tqdm(total=steps, unit=" steps", delay=1, disable=not progress, leave=False)
+    bar = tqdm(total=steps, unit=" steps", delay=1, disable=progress is not True, leave=False)
+    tell = progress if callable(progress) else bar.update
     try:
         while done < steps or done in snapshots:
             if done in snapshots and done not in taken:
@@ -130,7 +135,7 @@ def _run(
             asked = min(size, steps - done, *ahead)
             blocks.append(descent.advance(asked))
             done += len(blocks[-1][0])
-            bar.update(len(blocks[-1][0]))
+            tell(len(blocks[-1][0]))
             if not np.isfinite(blocks[-1][0][-1]):
                 ended = "diverged"
                 break

@@ -43,14 +43,14 @@ class Figure:
     def __repr__(self) -> str:
         return self.alt
 
-    def bytes(self) -> bytes:
+    def file(self) -> bytes:
         """The picture as a file."""
         file = io.BytesIO()
         self.figure.savefig(file, format="png", dpi=160)
         return file.getvalue()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        picture = base64.b64encode(self.bytes()).decode()
+        picture = base64.b64encode(self.file()).decode()
         width = int(self.figure.get_figwidth() * 96)
         return (
             {"image/png": picture, "text/plain": self.alt},
@@ -79,7 +79,7 @@ class Animation:
         image = f'<img class="animation" alt="{escape(self.alt)}" src="{moving}">'
         return {"text/html": f"<picture>{source}{image}</picture>", "text/plain": self.alt}
 
-    def bytes(self) -> bytes:
+    def file(self) -> bytes:
         """All frames as one animated file, the last held longer."""
         return self._webp(self.frames)
 

@@ -2,6 +2,7 @@
 
 from iclcore.figures import (
     how_it_is_fast,
+    in_weight,
     low_rank,
     merged,
     optimality,
@@ -16,6 +17,7 @@ from iclcore.figures.style import Figure
 __all__ = [
     "Figure",
     "how_it_is_fast",
+    "in_weight",
     "low_rank",
     "merged",
     "optimality",

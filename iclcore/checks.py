@@ -19,6 +19,13 @@ def positive(name: str, value: Any) -> Any:
     return value
 
 
+def least(name: str, value: Any, bound: float = 0) -> Any:
+    """A finite number of at least ``bound``."""
+    if not (isinstance(value, Real) and math.isfinite(value) and value >= bound):
+        raise ValueError(f"{name} takes a finite number of at least {bound}, not {value!r}")
+    return value
+
+
 def share(name: str, value: Any) -> Any:
     """A number from 0 to 1."""
     if not (isinstance(value, Real) and 0 <= value <= 1):

@@ -13,6 +13,7 @@ import pytest
 
 from iclcore import History
 from iclcore.cli import main
+from iclcore.spectral import spectra
 
 SMALL = "--trainset_size 60 --epoch 40"
 PUBLISHED = (
@@ -93,6 +94,19 @@ def test_engines_give_one_curve(in_folder):
         ("--model mlp --cubic_feat --softmax", "--softmax", "not mlp"),
         ("--white_cov --spectrum power", "--white_cov", "contradicts"),
         ("--softmax --engine moments", "--engine", "--softmax"),
+        ("--tasks 3", "--tasks", "no flag of train"),
+        ("--model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
+        ("--model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
+        ("--model multihead --dims 10,0", "--dims", "at least 1"),
+        ("--model multihead --head 0", "--head", "at least 1"),
+        ("--model multihead --noise -0.1", "--noise", "at least 0"),
+        ("--model multihead --signal 1,2", "--signal", "one number or 3"),
+        ("--model multihead --seq_len 2", "--seq_len", "at least 3"),
+        ("--model multihead --width 20", "--width", "at least 30"),
+        ("--model multihead --lr 0.01", "--lr", "goes with --epoch"),
+        ("--model multihead --rank 2", "--rank", "no flag of train --model multihead"),
+        ("--model multihead --engine moments", "--engine", "invalid choice"),
+        ("--model multihead --json .", "--json", "folder to write in"),
     ],
 )
 def test_bad_input(flags, named, says, in_folder, capsys):
@@ -111,6 +125,27 @@ def test_divergence_keeps_the_curve(in_folder, capsys):
     assert (
         history.ended == "diverged" and 0 < np.isfinite(history.loss).sum() == len(history.loss) - 1
     )
+
+
+def test_multihead(in_folder, capsys):
+    flags = "--model multihead --tasks 3 --head 3 --dims 4 --signal 10 --seq_len 41 --lr 0.02 --epoch 400"
+    for engine in ("full", "spectral"):
+        line = f"train {flags} --engine {engine} --save {engine}.csv --json {engine}.json --show"
+        assert main(shlex.split(line + " --seed 1 --track_value")) == 0
+        said = capsys.readouterr().out
+        assert "task 1: head 1, task 2: head 2, task 3: head 3" in said
+        assert f"picture is in {engine}.png" in said
+        history = History.from_csv(f"{engine}.csv")
+        assert len(history.loss) == 400 and history.seed == 1 and history.engine == engine
+        omega, mu = (a[-1] for a in spectra(history))
+        done = omega * mu
+        assert done.diagonal().min() > 0.6 and np.abs(done[~np.eye(3, dtype=bool)]).max() < 0.1
+        task = json.loads((in_folder / f"{engine}.json").read_text())["settings"]["MultiTask"]
+        assert task["dims"] == [4, 4, 4] and task["context"] == 40
+    flags = "train --model multihead --engine spectral --start random --lr 0.01 --epoch 3"
+    assert main(shlex.split(f"{flags} --noise 0.5 --save s.csv")) == 0
+    header = next(row for row in (in_folder / "s.csv").read_text().splitlines() if row[0] != "#")
+    assert header == "step,loss,time"
 
 
 def test_interrupt_keeps_the_curve(in_folder):

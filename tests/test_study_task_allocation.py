@@ -44,8 +44,8 @@ def test_two_numbers():
 
 def test_starts():
     facts = task_allocation.starts().facts
-    assert facts["right"] > 0.94 and facts["correlation"] > 0.95
-    assert (facts["three"], facts["two"], facts["one"]) == (26, 69, 5)
+    assert facts["right"] > 0.92 and facts["correlation"] > 0.95
+    assert (facts["three"], facts["two"], facts["one"]) == (32, 63, 5)
     assert facts["best"] == pytest.approx(facts["level_3"], abs=0.01)
 
 

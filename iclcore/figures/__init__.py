@@ -11,7 +11,7 @@ from iclcore.figures import (
     task,
     task_allocation,
 )
-from iclcore.figures.runs import run
+from iclcore.figures.runs import multihead_run, run
 from iclcore.figures.style import Figure
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "in_weight",
     "low_rank",
     "merged",
+    "multihead_run",
     "optimality",
     "rank_one",
     "run",

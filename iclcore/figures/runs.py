@@ -3,9 +3,21 @@
 import numpy as np
 
 from iclcore import theory
-from iclcore.figures.style import ORANGE, Figure, canvas, curve, drawn, levels
+from iclcore.figures.style import (
+    DASHED,
+    ORANGE,
+    PALETTE,
+    PINK,
+    Figure,
+    canvas,
+    curve,
+    drawn,
+    levels,
+)
 from iclcore.history import History
+from iclcore.spectral import spectra
 from iclcore.task import RegressionTask
+from iclcore.theory.multihead import MultiTask, flow
 
 
 @drawn
@@ -34,5 +46,38 @@ def run(history: History, task: RegressionTask) -> Figure:
     alt = (
         f"Training loss against step: from {history.loss[0]:.3g} to {final:.3g} "
         f"in {len(history.loss):,} steps."
+    )
+    return Figure(figure, alt)
+
+
+@drawn
+def multihead_run(history: History, task: MultiTask) -> Figure:
+    """What ``train --model multihead --show`` shows: the loss, ω and μ, with the flow's."""
+    omega, mu = spectra(history)
+    t = history.series["time"]
+    path = flow(task, omega[0], mu[0], np.linspace(0, t[-1], 201)) if t[-1] else None
+    figure, axes = canvas(columns=3, width=9.6)
+    shown = np.unique(np.linspace(0, len(t) - 1, 2000).astype(int))
+    axes[0].plot(t[shown], history.loss[shown], color=PINK, linewidth=0.8)
+    for panel, values, name in ((axes[1], omega, r"$\omega$"), (axes[2], mu, r"$\mu$")):
+        for i in range(task.tasks):
+            color = PALETTE[i % len(PALETTE)]
+            lines = panel.plot(t[shown], values[shown, :, i], color=color)
+            lines[0].set_label(f"task {i + 1}")
+        panel.set(ylabel=f"{name} of each head and task")
+    if path:
+        for panel, values in (
+            (axes[0], path.loss.sum(-1)),
+            (axes[1], path.omega),
+            (axes[2], path.mu),
+        ):
+            panel.plot(path.t, values.reshape(len(path.t), -1), **DASHED)
+    for panel in axes:
+        panel.set(xlabel="time (sum of learning rates)")
+    axes[0].set(ylabel="loss of all tasks", ylim=(0, None))
+    axes[1].legend(fontsize=8)
+    alt = (
+        f"Loss of {task.tasks} tasks, from {history.loss[0]:.3g} to {history.loss[-50:].mean():.3g}, "
+        "and ω and μ of every head and task against time; dashed, the gradient flow."
     )
     return Figure(figure, alt)

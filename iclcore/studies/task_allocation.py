@@ -147,10 +147,9 @@ class Starts:
 
 def starts(scale: str = "paper") -> Starts:
     """Log-normal around Figure 1's ω .01 and μ .05, without its lean; a task is won when Σ μω = ½."""
-    count, spread = 100 if scale == "paper" else 20, 0.5
-    rng = np.random.default_rng(1)
-    around = np.array([0.01, 0.05]).reshape(2, 1, 1, 1)
-    omega0, mu0 = around * np.exp(spread * rng.normal(size=(2, count, 3, 3)))
+    count, rng = 100 if scale == "paper" else 20, np.random.default_rng(0)
+    drawn = [spectral.random_start(TASK, 3, rng) for _ in range(count)]
+    omega0, mu0 = np.stack(drawn, axis=1)
     path = theory.flow(TASK, omega0, mu0, np.linspace(0, SETTLED, 801))
     predicted = phases.escape_time(TASK, omega0, mu0).min(-2)
     done = (path.mu * path.omega).sum(-2)

@@ -105,7 +105,7 @@ class Staircases:
 
 def staircases(scale: str = "paper") -> Staircases:
     """Nothing differs between the ranks of a seed but the weights; levels are the sample's own."""
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(2) as pool:  # a set of 80,000 sequences is 90 MB, more while drawn
         seeds = list(pool.map(lambda seed: published(seed, scale), SEEDS))
         runs = {
             rank: list(

@@ -2,6 +2,7 @@
 
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
+import { passes } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population } from "./theory.mjs";
 
@@ -38,11 +39,15 @@ export function show({ runs, lengths, tests, best }, { eigenvalues, context, tes
   const curves = runs.map((run, i) => ({ name: names[i], color: i, x: lengths, y: tests.map((each) => lossAt(each, at(run, row))) }));
   const courses = runs.map((run, i) => ({ name: names[i], color: i, x: run.step, y: Array.from(run.step, (_, r) => lossAt(tests[test - 1], at(run, r))) }));
   const [one, every] = curves.map(({ y }) => y[test - 1]), top = 1.5 * best[0];
+  // when the error has come down half of its way
+  const half = courses.map(({ x, y }) => passes({ step: x }, y.map((each) => -each), -(y[0] + y.at(-1)) / 2))
+    .map((each) => (each === null ? "no step" : `step ${format(Math.round(each))}`));
   const left = runs.find((run) => run.left !== null);
   return {
     note: left ? `At step ${format(left.left)} a run leaves: the learning rate is past the edge of stability.` : "",
     summary: `At step ${format(runs[0].step[row])}, tested on ${test} examples: trained on ${context} the error is ${format(one)}, `
-      + `trained on 1 to ${context} it is ${format(every)}; the best for that length is ${format(best[test - 1])}.`,
+      + `trained on 1 to ${context} it is ${format(every)}; the best for that length is ${format(best[test - 1])}. `
+      + `Half of the way down is at ${half[0]} and ${half[1]}.`,
     panels: [
       {
         title: "Error on contexts of other lengths", cursor: test, x: { label: "examples in the test context", min: 1, max: LONGEST },

@@ -27,13 +27,22 @@ export function hold({ type, min, max, least, most, options }, value) {
 const same = (a, b) => String(a) === String(b);
 const number = (text) => (/^-?[\d.]+(e-?\d+)?$/.test(text) ? Number(text) : NaN);
 
+// An anchor's name may be written with escapes; what is no such name stays as it is.
+function plain(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 // { state } or { wrong: why }, or {} where the hash is none of this explorer's business.
 export function decode(hash, name, controls) {
-  const text = decodeURIComponent(hash.replace(/^#/, ""));
+  const text = hash.replace(/^#/, "");
   if (!text) return {};
   const [owner] = text.split("?");
   if (owner !== name) {
-    const known = document.getElementById(text) || document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
+    const known = document.getElementById(text) || document.getElementById(plain(text)) || document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
     return known ? {} : { wrong: "The address names nothing on this page" };
   }
   const [, body, sign] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];

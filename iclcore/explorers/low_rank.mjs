@@ -23,7 +23,7 @@ export function show({ problem, model, run, levels }, { heads, rank, steps, lr }
   const long = spent.map((each, m) => [each, m]).filter(([each]) => each > steps / 12).map(([, m]) => m);
   return {
     note: leaving(problem, run, model, lr),
-    summary: `Rank ${rank}: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
+    summary: `Rank ${rank}, ${heads} heads: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
       + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
     panels: [
       { ...lossPanel(run, levels, steps, row), wide: true },

@@ -2,19 +2,14 @@
 
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { course, leaving, lossPanel, predictorPanel, sharePanel } from "./panels.mjs";
+import { course, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { dropTime, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
 
 const DECADES = [-6, -5, -4, -3, -2, -1];
 
-// The step at which half of the drop is done, between the recorded ones; null if it is not reached.
-function dropStep({ step, loss }, levels) {
-  const half = (levels[0] + levels.at(-1)) / 2;
-  const row = loss.findIndex((each) => each < half);
-  if (row < 1) return null;
-  return step[row - 1] + ((loss[row - 1] - half) / (loss[row - 1] - loss[row])) * (step[row] - step[row - 1]);
-}
+// The step at which half of the drop is done.
+const dropStep = (run, levels) => passes(run, run.loss.map((each) => -each), -(levels[0] + levels.at(-1)) / 2);
 
 export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context), all = plateaus(problem), levels = [all[0], all.at(-1)];

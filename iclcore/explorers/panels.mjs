@@ -36,17 +36,21 @@ export function sharePanel(problem, run, steps, row) {
   };
 }
 
-// Which eigenvectors are past half of their limit.
-export function found(problem, run, row) {
-  const dim = problem.a.length, ends = learned(problem), names = axis(dim);
-  const known = names.filter((_, d) => run.m[row * dim * dim + d * dim + d] > ends[d] / 2);
-  return known.length === 0 ? "no eigenvector is learned" : known.length === dim ? "all eigenvectors are learned"
-    : `${known.join(", ")} ${known.length > 1 ? "are" : "is"} learned`;
+// When a recorded series first passes a level, between the recorded steps; null if it never does.
+export function passes({ step }, series, level) {
+  const row = series.findIndex((each) => each > level);
+  if (row < 1) return null;
+  return step[row - 1] + ((level - series[row - 1]) / (series[row] - series[row - 1])) * (step[row] - step[row - 1]);
 }
 
-export const course = (problem, run, row) =>
-  `The loss falls from ${format(run.loss[0])} to ${format(run.loss.at(-1))} in ${format(run.step.at(-1))} steps. `
-  + `At step ${format(run.step[row])} it is ${format(run.loss[row])} and ${found(problem, run, row)}.`;
+// The run in words: where the loss goes, and when each eigenvector is half learned.
+export function course(problem, run, row) {
+  const dim = problem.a.length, ends = learned(problem), names = axis(dim);
+  const times = names.map((name, d) => [passes(run, column(run, run.m, dim * dim, d * dim + d), ends[d] / 2), name])
+    .filter(([at]) => at !== null).sort(([a], [b]) => a - b).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
+  return `Half learned: ${times.length ? times.join(", ") : "no eigenvector"}. The loss falls from ${format(run.loss[0])} to `
+    + `${format(run.loss.at(-1))} in ${format(run.step.at(-1))} steps; at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
+}
 
 export const leaving = (problem, run, model, lr) => (run.left === null ? ""
   : `At step ${format(run.left)} the run leaves: its learning rate ${format(lr)} is past the edge of stability; `

@@ -2,7 +2,7 @@
 
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { axis, column, course, leaving, lossPanel, predictorPanel } from "./panels.mjs";
+import { axis, column, course, leaving, lossPanel, passes, predictorPanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
 
@@ -10,15 +10,11 @@ import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
 function owners(problem, run, heads) {
   const dim = problem.a.length, last = run.rows - 1;
   return Array.from({ length: heads }, (_, h) => {
-    const value = (row) => Math.abs(run.v[row * heads + h]);
+    const value = column(run, run.v, heads, h).map(Math.abs);
     const key = Array.from(run.k.subarray((last * heads + h) * dim, (last * heads + h + 1) * dim), Math.abs);
     const d = key.indexOf(Math.max(...key)), half = headLimit(problem, d) / 2;
-    let row = 1;
-    while (row <= last && value(row) < half) row++;
-    if (row > last) return null;
-    const share = (half - value(row - 1)) / (value(row) - value(row - 1));
-    const at = run.step[row - 1] + share * (run.step[row] - run.step[row - 1]);
-    return { d, sign: Math.sign(run.v[last * heads + h]), half: at };
+    const at = passes(run, value, half);
+    return at === null ? null : { d, sign: Math.sign(run.v[last * heads + h]), half: at };
   });
 }
 

@@ -104,7 +104,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       root.classList.toggle("ex-left", Boolean(drawing.note));
       // after a drag the last words, of a run that goes on some words now and then
       if (!live) clearTimeout(waiting);
-      if (!live || !waiting) waiting = setTimeout(announce, live ? 5 * QUIET : QUIET);
+      if (!live || !waiting) waiting = setTimeout(announce, live ? 2 * QUIET : QUIET);
       if (!summary.textContent) announce();
     }
     const announce = () => {

@@ -1,15 +1,32 @@
-"""A browser, and pages in it that may ask no other host and make no complaint."""
+"""A browser, a page for each explorer as the book would carry it, and visits that permit no complaint."""
 
 import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import sync_playwright
+
+from iclcore import explorers
+from iclcore.explorers import bundle
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
+PAGE = """<!doctype html>
+<html lang="en" data-theme="light">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><link rel="icon" href="data:,">
+<link rel="stylesheet" href="explorers.css">
+<style>body {{ margin: 16px; max-width: 880px; background: #fff }} img {{ max-width: 100% }}
+html[data-theme="dark"] body {{ background: #14171c; color: #eee }}</style>
+<script src="explorers.js"></script></head>
+<body><main><h1>{title}</h1>{body}</main></body></html>
+"""
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +37,65 @@ def browser():
         browser = playwright.chromium.launch(executable_path=path, args=QUIET.split())
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """One page an explorer, and ``two.html`` with one explorer twice and another."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "explorers").mkdir()
+    (folder / "explorers.css").write_text(bundle.style())
+    shutil.copy(bundle.FOLDER / "explorers.js", folder)
+    made = [getattr(explorers, name)() for name in explorers.__all__]
+    for each in made:
+        (folder / "explorers" / f"{each.name}.js").write_text(bundle.script(each.name))
+        page = PAGE.format(title=each.heading, body=each.html())
+        (folder / f"{each.name}.html").write_text(page)
+    pair = [explorers.RankOne(), explorers.RankOne(seed=5), explorers.Speed()]
+    body = "".join(each.html() for each in pair)
+    (folder / "two.html").write_text(PAGE.format(title="Three explorers", body=body))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def served(site):
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open an address; by the end of the test no page may have complained or asked another host."""
+    contexts, complaints, foreign = [], [], []
+
+    def note(message):
+        if message.type in {"error", "warning"}:
+            complaints.append(message.text)
+
+    def asked(request):
+        if not request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+            foreign.append(request.url)
+
+    def visit(address, ready=".ex svg .ex-axis, .ex svg .ex-cell", **settings):
+        contexts.append(browser.new_context(**settings))
+        page = contexts[-1].new_page()
+        page.on("console", note)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", asked)
+        page.goto(address)
+        if ready:
+            page.wait_for_selector(ready, state="attached")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert not complaints
+    assert not foreign

@@ -1,0 +1,390 @@
+"""The explorers in a browser: as a reader meets them, by keyboard, by link, from disk and from a server."""
+
+import csv
+import re
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclcore import RegressionTask, explorers, theory, train
+from iclcore.explorers.start import start
+from iclcore.moments import of_population
+from iclcore.theory import multihead
+
+KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in explorers.__all__}
+NAMES = sorted(KINDS)
+BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
+BOOK = [p for p in sorted(BUILT.glob("*.html")) if 'class="explorer"' in p.read_text()]
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
+
+
+def drawing(part) -> str:
+    return part.locator(".ex-panels").evaluate("each => each.innerHTML")
+
+
+def wait_for_change(part, before: tuple[str, str], what: str) -> None:
+    """Drawing and summary differ from before; within two seconds, as machines under tests are slow."""
+    for _ in range(40):
+        now = drawing(part), part.locator(".ex-summary").inner_text()
+        if now[0] != before[0] and now[1] != before[1]:
+            return
+        part.page.wait_for_timeout(50)
+    changed = [a != b for a, b in zip(now, before, strict=True)]
+    pytest.fail(f"{what}: drawing changed: {changed[0]}, summary changed: {changed[1]}")
+
+
+def move_every_control(part) -> None:
+    """By its keys alone; what is drawn and what is said must follow each."""
+    for control in part.locator(CONTROLS).element_handles():  # bars go when the dimension falls
+        before = drawing(part), part.locator(".ex-summary").inner_text()
+        what = control.evaluate("each => each.labels?.[0]?.textContent ?? each.ariaLabel")
+        value = control.evaluate("each => each.value ?? each.ariaValueNow")
+        control.focus()
+        last = control.evaluate("each => each.max !== undefined && +each.value >= +each.max")
+        keys = ["ArrowLeft", "ArrowLeft"] if last else ["ArrowRight", "ArrowRight"]
+        if control.evaluate("each => each.tagName") == "SELECT":
+            size = control.evaluate("each => [each.selectedIndex, each.length]")
+            keys = ["ArrowUp"] if size[0] == size[1] - 1 else ["ArrowDown"]
+        if what == "share in context":
+            keys *= 5
+        for key in keys:
+            control.press(key)
+        assert control.evaluate("each => each.value ?? each.ariaValueNow") != value, what
+        wait_for_change(part, before, what)
+
+
+PLACES = [*NAMES, *(path.as_uri() for path in BOOK)]
+
+
+def place(site, name):
+    """An explorer's own page, or a chapter of the book where it is built."""
+    return name if name.startswith("file:") else f"{site.as_uri()}/{name}.html"
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_every_control_moves_by_keyboard(visit, site, name):
+    page = visit(place(site, name))
+    assert page.locator(".ex").count() == page.locator(".explorer").count()
+    for part in page.locator(".ex").all():
+        first = drawing(part)
+        move_every_control(part)
+        part.get_by_role("button", name="Reset").click()
+        if part.get_attribute("data-explorer") != "softmax":  # which begins a new run
+            page.wait_for_timeout(100)
+            assert drawing(part) == first
+        for field in part.locator("input[type=number]").all():
+            low, high = (float(field.get_attribute(end)) for end in ("min", "max"))
+            field.fill("123456789")
+            field.press("Enter")
+            assert float(field.input_value()) == high
+            field.fill("-5")
+            field.press("Tab")
+            assert float(field.input_value()) == low
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_gives_what_the_disk_gives(visit, site, served, name):
+    pages = [visit(f"{address}/{name}.html") for address in (site.as_uri(), served)]
+    assert drawing(pages[0]) == drawing(pages[1])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", PLACES)
+def test_axe_finds_nothing_serious(visit, site, name, theme):
+    page = visit(place(site, name), color_scheme=theme)
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run(document.querySelector('main'), { preload: false })")[
+        "violations"
+    ]
+    serious = [v for v in found if v["impact"] in {"serious", "critical"}]
+    assert not [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in serious]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_it_fits_a_small_screen(visit, site, name):
+    page = visit(place(site, name), viewport={"width": 320, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    for part in page.locator(".ex").all():
+        assert part.evaluate(
+            """ex => [...ex.querySelectorAll("svg text, button, input, select")].every((each) => {
+                 const box = each.getBoundingClientRect();
+                 return box.left >= -1 && box.right <= innerWidth + 1; })"""
+        )
+
+
+def test_without_scripts_there_is_a_picture(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html", ready=".explorer img", java_script_enabled=False)
+    picture = page.locator(".explorer img")
+    assert picture.bounding_box()["width"] > 500
+    assert "plateaus of theory" in picture.get_attribute("alt")
+
+
+def test_a_copied_link_gives_the_same_drawing(visit, served):
+    page = visit(f"{served}/rank_one.html", permissions=["clipboard-read", "clipboard-write"])
+    page.locator(".ex-bar").first.press("PageUp")
+    page.get_by_label("seed, number").fill("77")
+    page.get_by_label("seed, number").press("Enter")
+    page.get_by_label("heads H, number").fill("3")
+    page.get_by_label("heads H, number").press("Enter")
+    page.locator(".ex-time input").press("PageDown")
+    page.wait_for_timeout(200)
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_text("The link is copied.").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert "seed=77" in link
+    again = visit(link)
+    again.wait_for_timeout(200)
+    unnumbered = [re.sub(r"ex-clip-\d+", "", drawing(each)) for each in (page, again)]
+    assert unnumbered[0] == unnumbered[1]
+    assert again.locator(".ex-notice").is_hidden()
+
+
+def test_a_wrong_link_opens_the_default_and_says_so(visit, served):
+    page = visit(f"{served}/rank_one.html")
+    usual = drawing(page)
+    good = page.evaluate("""async () => {
+        navigator.clipboard.writeText = () => Promise.reject();  // then the link is shown
+        [...document.querySelectorAll("button")].find((each) => each.textContent === "Copy link").click();
+        await new Promise((done) => setTimeout(done, 50));
+        return document.querySelector(".ex-notice").textContent.split("#")[1]; }""")
+    out = good.replace("heads=5", "heads=500")
+    body = out.split("&check=")[0]
+    hashed = 0x811C9DC5
+    for each in body:
+        hashed = (hashed ^ ord(each)) * 0x01000193 & 0xFFFFFFFF
+    for wrong, says in [
+        (good[: len(good) // 2], "not whole"),
+        (good[:-1], "not whole"),
+        (good.replace("seed=1", "seed=2"), "not whole"),
+        ("banana=3", "nothing on this page"),
+        ("%E0%A4%A", "nothing on this page"),
+        (f"{body}&check={hashed:08x}", "heads H is not one"),
+        ("rank_one?__proto__=1", "not whole"),
+    ]:
+        page = visit(f"{served}/rank_one.html#{wrong}")
+        assert says in page.locator(".ex-notice").inner_text()
+        assert re.sub(r"ex-clip-\d+", "", drawing(page)) == re.sub(r"ex-clip-\d+", "", usual)
+    page = visit(f"{served}/rank_one.html#{good}")
+    assert page.locator(".ex-notice").is_hidden()
+
+
+def test_three_explorers_on_a_page_do_not_disturb_each_other(visit, site):
+    page = visit(f"{site.as_uri()}/two.html")
+    first, second, third = page.locator(".ex").all()
+    third.locator("svg .ex-axis").first.wait_for(state="attached")
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(ids) == len(set(ids))
+    before = drawing(second), drawing(third)
+    first.get_by_label("seed, number").fill("9")
+    first.get_by_label("seed, number").press("Enter")
+    page.wait_for_timeout(100)
+    assert (drawing(second), drawing(third)) == before
+    assert first.get_attribute("data-explorer") != second.get_attribute("data-explorer")
+
+
+def test_play_pause_and_step(visit, site):
+    for motion in ("no-preference", "reduce"):
+        page = visit(f"{site.as_uri()}/rank_one.html", reduced_motion=motion)
+        bar = page.locator(".ex-time input")
+        page.get_by_role("button", name="Play").click()
+        seen = []
+        for _ in range(12):
+            page.wait_for_timeout(100)
+            seen.append(float(bar.input_value()))
+        page.get_by_role("button", name="Pause").click()
+        stopped = float(bar.input_value())
+        changes = sum(a != b for a, b in pairwise(seen))
+        assert changes >= 6 if motion == "no-preference" else 1 <= changes <= 3
+        clock = page.locator(".ex-clock").inner_text()
+        page.get_by_role("button", name="one step on").click()
+        page.wait_for_timeout(100)
+        assert page.locator(".ex-clock").inner_text() != clock
+        page.get_by_role("button", name="one step back").click()
+        page.wait_for_timeout(300)
+        assert float(bar.input_value()) == pytest.approx(stopped, abs=0.005)
+
+
+def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html")
+    page.get_by_label("learning rate, number").fill("5")
+    page.get_by_label("learning rate, number").press("Enter")
+    page.get_by_text("past the edge of stability").wait_for()
+    text = page.locator(".ex-summary").inner_text()
+    left = int(re.search(r"At step ([\d,]+) the run leaves", text)[1].replace(",", ""))
+    steps = [float(row[2]) for row in table(page) if row[:2] == ["Loss", "loss"]]
+    assert 0 < steps[-1] < left < 4000
+    assert "NaN" not in drawing(page)
+    for at in (0.0, 0.5):
+        page.locator(".ex-time input").fill(str(at))
+        page.wait_for_timeout(60)
+
+
+def table(page) -> list[list[str]]:
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    lines = download.value.path().read_text().splitlines()
+    rows = list(csv.reader(line for line in lines if not line.startswith("#")))
+    assert rows[0] == ["panel", "series", "x", "y"]
+    return rows[1:]
+
+
+def lines_of(page) -> dict:
+    """(panel, series) → x, y of what was drawn, from the CSV."""
+    found: dict = {}
+    for panel, series, x, y in table(page):
+        try:
+            found.setdefault((panel, series), []).append((float(x), float(y)))
+        except ValueError:
+            continue  # a level, a mark or a cell of a matrix
+    return {key: np.array(points).T for key, points in found.items()}
+
+
+def test_the_csv_holds_what_is_drawn(visit, site):
+    """Pixels of the loss are an affine map of the CSV's numbers, to the tenths of its path."""
+    page = visit(f"{site.as_uri()}/merged.html")
+    x, y = lines_of(page)["Loss", "loss"]
+    path = page.locator(".ex-panels figure").first.locator("path.ex-solid").get_attribute("d")
+    pixels = np.array([pair.split(",") for pair in re.split("[ML]", path)[1:]], dtype=float).T
+    for values, drawn in ((x, pixels[0]), (y, pixels[1])):
+        fit = np.polyfit(values, drawn, 1)
+        assert np.abs(np.polyval(fit, values) - drawn).max() < 0.11
+
+
+def course(explorer):
+    history = explorer.history()
+    return {("Loss", "loss"): (history.steps, history.loss)}
+
+
+def mixture(explorer):
+    series, panel = explorer.history().series, "Loss and test errors"
+    names = {"training": "loss", "in-weight": "in_weight", "in-context": "in_context"}
+    steps = np.arange(explorer.steps)
+    return {(panel, shown): (steps, series[name]) for shown, name in names.items()}
+
+
+def allocation(explorer):
+    task, omega, mu = explorer.setting()
+    times = np.linspace(0, explorer.horizon, 161)
+    path = multihead.flow(task, omega, mu, times)
+    return {("Loss, all tasks together", "loss"): (times, path.loss.sum(-1))}
+
+
+def lengths(explorer):
+    n, panel, found = np.arange(1, 101), "Error on contexts of other lengths", {}
+    for every, name in ((False, "one length"), (True, "every length")):
+        task = explorer.task(every)
+        model = explorers.Merged(heads=explorer.heads, init=explorer.init).model()
+        weights = start(model, task.eigenvectors, explorer.seed)
+        data = of_population(task, model)
+        final = train(model, data, explorer.steps, explorer.lr, start=weights).final
+        key_query, value = final["key_query"][:, : task.dim, : task.dim], final["value"][:, -1, -1]
+        end = np.einsum("h,hda->ad", value, key_query)
+        tests = (explorer.task(context=int(each)) for each in n)
+        errors = [theory.population_loss(test, end, "context") for test in tests]
+        found[panel, name] = (n, np.array(errors))
+    return found
+
+
+def context(explorer):
+    w, x, y = explorer.context()
+    values, panel = np.array(explorer.eigenvalues), "Error at a query, as the context grows"
+    n, found = np.arange(1, 41), {}
+    rules = {
+        "least squares": lambda x, y: np.linalg.lstsq(x, y)[0],
+        "ridge": lambda x, y: np.linalg.solve(x.T @ x + explorer.ridge * np.eye(4), x.T @ y),
+        "attention (4)": lambda x, y: theory.learned(
+            RegressionTask(dim=4, context=len(y), spectrum=tuple(values)), "context"
+        ) * (x.T @ y) / len(y),
+    }  # fmt: skip
+    for name, rule in rules.items():
+        errors = [values @ (rule(x[:k], y[:k]) - w) ** 2 for k in n]
+        found[panel, name] = (n, np.array(errors))
+    return found
+
+
+def costs(explorer):
+    panel = "Predicted time against sequences"
+    naive, moments = explorer.costs()
+    at = np.array([explorer.sequences])
+    return {
+        (panel, "naive, here"): (at, np.array([naive])),
+        (panel, "moments, here"): (at, np.array([moments])),
+    }
+
+
+PYTHON = {
+    "merged": course, "rank_one": course, "low_rank": course, "in_weight": mixture,
+    "task_allocation": allocation, "context_length": lengths, "task": context, "speed": costs,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_what_an_explorer_shows_first_is_pythons(visit, site, name):
+    """1e-9, but 1e-8 for the flow, whose Python tolerance is 1e-10 a step."""
+    drawn = lines_of(visit(f"{site.as_uri()}/{name}.html"))
+    for key, (x, y) in PYTHON[name](KINDS[name]()).items():
+        at, values = drawn[key]
+        kept = at <= x[-1]
+        rows = np.searchsorted(x, at[kept] - 1e-9)
+        close(x[rows], at[kept])
+        close(values[kept], y[rows], within=1e-8 if name == "task_allocation" else 1e-9)
+
+
+def test_softmax_trains_in_the_page_as_python_does(visit, site):
+    """Both models, at the same steps; Python in float64 by autograd."""
+    page = visit(f"{site.as_uri()}/softmax.html")
+    page.get_by_label("steps, number").fill("200")
+    page.get_by_label("steps, number").press("Enter")
+    page.wait_for_timeout(300)
+    play = page.get_by_role("button", name="Play", exact=True)
+    if play.count():
+        play.click()
+    page.get_by_text("Trained, step 200 of 200").wait_for(timeout=60_000)
+    drawn = lines_of(page)
+    explorer = explorers.Softmax(steps=200)
+    for name, softmax in (("softmax", True), ("linear", False)):
+        loss = explorer.history(softmax, engine="autograd").loss
+        step, values = drawn["Loss of separate attention", name]
+        kept = step < 200
+        close(values[kept], loss[step[kept].astype(int)])
+
+
+LIMITS = {
+    "low_rank": 50,
+    "in_weight": 50,
+}  # ms for eight dimensions and sixty moments, 16 for the rest
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])
+def test_a_redraw_follows_the_hand(visit, site, name, record_property):
+    """Measured, printed, and held to three times what is asked: a clock of a shared machine lies."""
+    page = visit(f"{site.as_uri()}/{name}.html", viewport={"width": 960, "height": 900})
+    opened = page.evaluate("performance.getEntriesByType('measure')[0].startTime")
+    times = page.evaluate("""async () => {
+        const all = [], frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+        for (const range of document.querySelectorAll(".ex-controls input[type=range]")) {
+          if (range.labels[0].textContent === "dimension D" && range.max === "8") continue;
+          const first = range.value;
+          for (let k = 0; k < 24; k++) {
+            range.value = +range.min + ((+range.max - range.min) * ((k * 7) % 24)) / 24;
+            range.dispatchEvent(new Event("input"));
+            await frame();
+          }
+          range.value = first;
+          range.dispatchEvent(new Event("input"));
+          await frame();
+        }
+        return performance.getEntriesByType("measure").slice(1).map((each) => each.duration); }""")
+    p95 = float(np.percentile(times, 95))
+    limit = LIMITS.get(name, 16)
+    record_property("redraw_p95_ms", p95)
+    print(f"{name}: drawn {opened:.0f} ms after opening; redraw median {np.median(times):.1f} ms, "
+          f"95% below {p95:.1f} ms of {limit}")  # fmt: skip
+    assert p95 < 3 * limit
+    assert opened < 3000

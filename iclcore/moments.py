@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from jaxtyping import Float, Int
 
+from iclcore.compiled import fill_features
 from iclcore.models import CubicMLP, Factors, Model
 from iclcore.task import RegressionTask, Sequences, divide_by
 
@@ -97,28 +98,20 @@ def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
 def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
     kind = features(model, data.x.shape[2], data.y.shape[2])
-    parts = (data[first : first + chunk] for first in range(0, len(data), chunk))
-    gram, cross, power = (
-        np.zeros((kind.size, kind.size)),
-        np.zeros((data.y.shape[2], kind.size)),
-        0.0,
-    )
-    for part in parts:
-        for tokens, target in part.prefixes():
-            phi = _phi(tokens.astype(float), kind, divide_by(model.divisor, tokens.shape[1]))
-            gram += phi.T @ phi
+    gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
+    power = 0.0
+    for first in range(0, len(data), chunk):
+        part = data[first : first + chunk]
+        for tokens in data.lengths:
+            phi = np.empty((len(part), kind.size))
+            divisor = divide_by(model.divisor, tokens)
+            fill_features(part.x[:, :tokens], part.y[:, :tokens], *kind.places, divisor, phi)
+            target = part.y[:, tokens - 1].astype(float)
+            gram += phi.T @ phi  # numpy takes syrk for this: half the work
             cross += target.T @ phi
-            power += np.sum(np.square(target, dtype=float)) / target.shape[1]
+            power += np.sum(target**2) / kind.outputs
     rows = len(data) * len(data.lengths)
     return Moments(gram / rows, cross / rows, float(power / rows), kind)
-
-
-def _phi(
-    tokens: Float[np.ndarray, "P n E"], kind: Features, divisor: int
-) -> Float[np.ndarray, "P F"]:
-    a, b = kind.places
-    second = (tokens.transpose(0, 2, 1) @ tokens)[:, a, b] / divisor
-    return (tokens[:, -1, : kind.dim, None] * second[:, None, :]).reshape(len(tokens), -1)
 
 
 def of_population(task: RegressionTask, model: Model) -> Moments:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
-from iclcore.descent import MomentDescent, gradient, symmetric_product
+from iclcore.compiled import symmetric_product
+from iclcore.descent import MomentDescent, gradient
 from iclcore.models import Model
 from iclcore.modules import _tensors, mean_loss, module
 from iclcore.moments import Moments, coefficients, features, mix, of_population, of_sequences

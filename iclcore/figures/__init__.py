@@ -1,6 +1,7 @@
 """One function a figure: what a study found in, a picture with its alt text out."""
 
 from iclcore.figures import (
+    context_length,
     how_it_is_fast,
     in_weight,
     low_rank,
@@ -10,12 +11,14 @@ from iclcore.figures import (
     softmax,
     task,
     task_allocation,
+    two_papers,
 )
 from iclcore.figures.runs import multihead_run, run
 from iclcore.figures.style import Figure
 
 __all__ = [
     "Figure",
+    "context_length",
     "how_it_is_fast",
     "in_weight",
     "low_rank",
@@ -27,4 +30,5 @@ __all__ = [
     "softmax",
     "task",
     "task_allocation",
+    "two_papers",
 ]

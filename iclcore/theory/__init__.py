@@ -1,8 +1,10 @@
 """Closed forms and ordinary differential equations; nothing here is simulated, nothing loads torch.
 
-``linear``: the first paper, linear attention. ``multihead``: the second, multi-head softmax.
+``linear``: the first paper, linear attention. ``multihead``: the second, multi-head softmax; its
+``phases``, and in ``icl_risk`` how good its limit is and what carries over to other contexts.
 """
 
+from iclcore.theory.lengths import best_at, effective_tokens, losses_at, ridge_predictor
 from iclcore.theory.linear import (
     conserved,
     drop_time,
@@ -21,20 +23,24 @@ from iclcore.theory.linear import (
 from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
 
 __all__ = [
+    "best_at",
     "conserved",
     "drop_time",
     "early_loss",
+    "effective_tokens",
     "escape_from",
     "escape_time",
     "growth_rate",
     "head_course",
     "head_limit",
     "learned",
+    "losses_at",
     "merged_growth",
     "pcr_predictor",
     "plateau_losses",
     "population_loss",
     "rates",
+    "ridge_predictor",
     "small_scores",
     "white_course",
     "white_start",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iclcore import checks, cli_multihead, theory
+from iclcore import checks, cli_multihead, cli_sweep, theory
 from iclcore.cli_common import (
     COUNT,
     POSITIVE,
@@ -78,7 +78,9 @@ def training_flags(parser: Parser) -> None:
 
 def build_parser(multihead: bool = False) -> Parser:
     parser = Parser(prog="python -m iclcore", description=__doc__.split(";")[0])
-    commands = parser.add_subparsers(dest="command", required=True, metavar="train|theory|figure")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="train|sweep|theory|figure"
+    )
 
     run = commands.add_parser(
         "train",
@@ -86,6 +88,8 @@ def build_parser(multihead: bool = False) -> Parser:
         epilog="--model multihead has flags of its own: --model multihead --help lists them.",
     )
     (cli_multihead.training_flags if multihead else training_flags)(run)
+
+    cli_sweep.add_command(commands)
 
     formulas = commands.add_parser("theory", help="plateau losses, time course, scalar ODE as CSV")
     problem_flags(formulas)
@@ -110,7 +114,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = build_parser(multihead)
     options, unknown = parser.parse_known_args(argv)
     parser.prog = f"python -m iclcore {options.command}"
-    if unknown:
+    if options.command == "sweep":
+        options.rest = unknown  # flags of train
+    elif unknown:
         command = options.command + " --model multihead" * multihead
         parser.error(f"argument {unknown[0]}: is no flag of {command}{alike(unknown[0], options)}")
     try:
@@ -182,7 +188,7 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     seconds = {"data": time.perf_counter() - clock}
     history = train(
         model, draw.train, options.epoch, options.lr,
-        start=draw.start, seed=options.seed, engine=options.engine, progress=sys.stderr.isatty(),
+        start=draw.start, seed=options.seed, engine=options.engine,
         tests={f"test_{name}": data for name, data in draw.tests.items()},
         settings={
             "RegressionTask": asdict(task), "draws": "reference",

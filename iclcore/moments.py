@@ -12,6 +12,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 from jaxtyping import Float, Int
+from tqdm import tqdm
 
 from iclcore.compiled import fill_features
 from iclcore.models import CubicMLP, Factors, Model
@@ -100,7 +101,7 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     kind = features(model, data.x.shape[2], data.y.shape[2])
     gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
     power = 0.0
-    for first in range(0, len(data), chunk):
+    for first in tqdm(range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False):
         part = data[first : first + chunk]
         for tokens in data.lengths:
             phi = np.empty((len(part), kind.size))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Float
+from tqdm import tqdm
 
 from iclcore.checks import enough_to_whiten, whole
 from iclcore.models import Layer, Model, Weights
@@ -85,7 +86,8 @@ def _inputs(
 ) -> Float[np.ndarray, "P T D"]:
     dim = len(covariance)
     x = np.empty((count, tokens, dim), dtype=np.float32)
-    for first in range(0, count, CHUNK):
+    chunks = tqdm(range(0, count, CHUNK), "draws", delay=1, disable=None, leave=False)
+    for first in chunks:
         part = x[first : first + CHUNK]
         flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
         part[:] = flat.reshape(part.shape)

@@ -37,15 +37,15 @@ def train(
     tests: Mapping[str, Sequences | Moments] | None = None,
     snapshots: Sequence[int] | np.ndarray = (),
     engine: str = "auto",
-    progress: bool | Callable[[int], object] = False,
+    progress: Callable[[int], object] | None = None,
     settings: dict | None = None,
 ) -> History:
     """Full-batch gradient descent from ``start`` (else drawn from ``seed``).
 
     Linear models run on moments, softmax on the query's row; ``autograd`` runs the torch module.
     Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
-    weights at ``snapshots`` and at the end. ``progress`` is a bar on the terminal, or is told of
-    steps as they are done. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
+    weights at ``snapshots`` and at the end. ``progress`` is told of steps as they are done, instead of
+    a bar on the terminal. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
     """
     whole("steps", steps)
     positive("lr", lr)
@@ -115,15 +115,16 @@ def _run(
     descent: Descent,
     steps: int,
     snapshots: Sequence[int],
-    progress: bool | Callable[[int], object],
+    progress: Callable[[int], object] | None,
 ) -> tuple[dict[int, Weights], str, list]:
     """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C."""
     from tqdm import tqdm
 
     taken: dict[int, Weights] = {}
     blocks, done, ended, size = [], 0, "finished", FIRST_BLOCK
-    bar = tqdm(total=steps, unit=" steps", delay=1, disable=progress is not True, leave=False)
-    tell = progress if callable(progress) else bar.update
+    hidden = True if progress else None  # None: a bar on a terminal, else none
+    bar = tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False)
+    tell = progress or bar.update
     try:
         while done < steps or done in snapshots:
             if done in snapshots and done not in taken:

@@ -67,11 +67,16 @@ def predict(
     weights: Mapping[str, Any],
     tokens: Float[Any, "batch entries context"],
     query: Float[Any, "batch entries"],
+    softmax: bool = True,
 ) -> Float[Any, "batch tasks"]:
-    """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention."""
+    """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention.
+
+    Without ``softmax`` it is the mean over the tokens, weighted by the scores themselves: linear.
+    """
     K, Q, V, out = (weights[name] for name in "KQVO")
     asked = (query @ Q.mT @ K / K.shape[1] ** 0.5).transpose(0, 1)
-    p = (asked @ tokens).softmax(-1)
+    scores = asked @ tokens
+    p = scores.softmax(-1) if softmax else scores / scores.shape[-1]
     seen = (p @ tokens.mT).transpose(0, 1)
     return (seen @ V.mT @ out.mT).sum(0)
 
@@ -108,8 +113,12 @@ def train_full(
     batch: int = 256,
     width: int | None = None,
     seed: int = 0,
+    softmax: bool = True,
 ) -> History:
-    """SGD on all matrices, in float32: its round-off is far below the noise of a batch."""
+    """SGD on all matrices, in float32: its round-off is far below the noise of a batch.
+
+    One seed is one stream of contexts, the same with and without ``softmax``.
+    """
     import torch
 
     whole("batch", batch)
@@ -121,7 +130,7 @@ def train_full(
 
     def step(rate: float) -> float:
         tokens, query, answer = sequences(task, batch, generator)
-        value = (predict(weights, tokens, query) - answer).square().sum(1).mean()
+        value = (predict(weights, tokens, query, softmax) - answer).square().sum(1).mean()
         slopes = torch.autograd.grad(value, list(weights.values()))
         with torch.no_grad():
             for weight, slope in zip(weights.values(), slopes, strict=True):
@@ -134,7 +143,7 @@ def train_full(
             "full",
             task,
             schedule,
-            {"batch": batch, "width": arrays["K"].shape[1], "seed": seed},
+            {"batch": batch, "width": arrays["K"].shape[1], "seed": seed, "softmax": softmax},
             read=lambda: spectrum(task, arrays),
             step=step,
             final=lambda: arrays,

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.stats import chi
 
 from iclcore.checks import positive, whole
-from iclcore.theory.multihead import LARGEST_EXPONENT, MultiTask, water_filling
+from iclcore.theory.multihead import LARGEST_EXPONENT, MultiTask, check, water_filling
 
 # --- Against the best there is ------------------------------------------------------------------
 
@@ -39,6 +39,29 @@ def debiased_linear_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
     ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩ with the best γ; its loss is s (d φ + 1)/(L + d φ).
     """
     return task.s * (task.d * task.phi + 1) / (task.context + task.d * task.phi)
+
+
+def linear_attention_loss(
+    task: MultiTask,
+    omega: Float[np.ndarray, "heads tasks"],
+    mu: Float[np.ndarray, "heads tasks"],
+) -> Float[np.ndarray, " tasks"]:
+    """Each task's loss when scores are not put through softmax but averaged: exact.
+
+    s_i [(1 − M_ii)² + (φ_i/L) Σ_j d_j M_ij² + M_ii²/L], M_ij = Σ_h μ_i^h ω_j^h: but for the last term
+    it is ``multihead.loss`` with Σ_j d_j ω_j^h ω_j^h' in place of its exponential B.
+    """
+    check(task, omega, mu)
+    M = mu.T @ omega
+    own = M.diagonal()
+    variance = task.phi * (M**2 @ task.d) + own**2
+    return task.s * ((1 - own) ** 2 + variance / task.context)
+
+
+def linear_attention_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
+    """The least of it, with H ≥ I heads: s (dφ + 1)/(L + dφ + 1)."""
+    depth = task.d * task.phi + 1
+    return task.s * depth / (task.context + depth)
 
 
 def stieltjes(

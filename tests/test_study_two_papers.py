@@ -1,0 +1,63 @@
+"""What the closing page claims of linear and softmax attention on the same contexts."""
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclcore import multihead
+from iclcore.studies import two_papers
+from iclcore.theory import icl_risk
+from iclcore.theory import multihead as theory
+from iclcore.theory.multihead import MultiTask
+
+
+def test_linear_attention_loss_against_drawn_contexts():
+    import torch
+
+    task = MultiTask((3, 5, 2), context=20, signal=(1.0, 2.0, 0.5), noise=0.3)
+    rng = np.random.default_rng(0)
+    omega, mu = 0.5 * rng.normal(size=(2, 2, 3))
+    weights = {
+        name: torch.tensor(w, dtype=torch.float32)
+        for name, w in multihead.start(task, omega, mu).items()
+    }
+    tokens, query, answer = multihead.sequences(task, 40_000, torch.Generator().manual_seed(0))
+    found = multihead.predict(weights, tokens, query, softmax=False)
+    losses = (found - answer).square().double().numpy()
+    expected = icl_risk.linear_attention_loss(task, omega, mu)
+    assert np.all(np.abs(losses.mean(0) - expected) < 5 * losses.std(0) / 200)
+
+
+def test_linear_attention_risk_is_the_least_loss():
+    task = MultiTask((3, 5), context=20, signal=(1.0, 2.0), noise=0.3)
+    share = 1 - icl_risk.linear_attention_risk(task) / task.s
+    best = icl_risk.linear_attention_loss(task, np.eye(2), np.diag(share))
+    close(best, icl_risk.linear_attention_risk(task))
+    for step in (-1e-3, 1e-3):
+        moved = icl_risk.linear_attention_loss(task, np.eye(2), np.diag(share) + step)
+        assert np.all(moved > best)
+
+
+def test_same_stream():
+    facts = two_papers.same_stream("quick").facts
+    for m in range(4):
+        # batches of 64: their noise, and what it adds to the loss, more at higher loss
+        for kind in two_papers.KINDS:
+            close(facts[f"{kind}_plateau_{m}"], facts[f"{kind}_level_{m}"], within=0.12)
+    for i in (1, 2, 3):
+        assert facts[f"linear_time_{i}"] == pytest.approx(facts[f"predicted_{i}"], rel=0.05)
+        assert 1.15 < facts[f"softmax_time_{i}"] / facts[f"predicted_{i}"] < 1.45
+    assert 2 < facts["ratio"] < np.e
+
+
+def test_sharpness():
+    found = two_papers.sharpness()
+    assert found.facts["off"] < 0.1  # what large d and L leave out, at d = 20, L = 200
+    assert found.facts["pair"] == pytest.approx(found.linear, rel=0.05)
+    assert found.x[found.formula["one head"].argmin()] == pytest.approx(1, rel=0.05)
+    # both shares from the overlap itself
+    task = MultiTask((20,), 200, 1.0)
+    for name, signs in (("one head", [1.0]), ("two opposite heads", [1.0, -1.0])):
+        omega = np.sqrt(0.3 / 20) * np.array(signs)[:, None]
+        m = 20 * (omega * np.linalg.solve(theory.overlap(task, omega), omega)).sum()
+        close(1 / (1 + 10 * m), np.interp(0.3, found.x, found.formula[name]), within=1e-3)

@@ -29,7 +29,12 @@ function slider(spec, set) {
   const round = (value) => (type === "whole" ? Math.round(value) : Number(value.toPrecision(log ? 2 : 6)));
   const range = make("input", {
     ...OWN_KEYS, id, type: "range", min: bounds[0], max: bounds[1], step: bounds[2],
-    input: () => set(hold(spec, round(log ? 10 ** range.valueAsNumber : range.valueAsNumber))),
+    input: () => {
+      // the handle stays where it is, on its own grid, even where the value is rounded
+      const value = hold(spec, round(log ? 10 ** range.valueAsNumber : range.valueAsNumber));
+      write(value);
+      set(value);
+    },
   });
   const field = make("input", {
     ...OWN_KEYS, type: "number", min, max, step: log ? "any" : grain, "aria-label": `${label}, number`,
@@ -43,12 +48,15 @@ function slider(spec, set) {
     },
   });
   let shown;
-  const show = (value) => {
+  const write = (value) => {
     shown = value;
-    range.value = log ? Math.log10(value) : value;
     range.setAttribute("aria-valuetext", format(value));
     const plain = Number(value.toPrecision(6));
     field.value = log && plain < 1e-3 ? plain.toExponential() : plain;
+  };
+  const show = (value) => {
+    range.value = log ? Math.log10(value) : value;
+    write(value);
   };
   const name = make("label", { for: id }, label);
   return { element: make("div", { class: "ex-control" }, name, range, field), show };

@@ -113,7 +113,7 @@ function extrapolate(f, y, length, tolerance, next) {
 }
 
 // (ω, μ) at increasing times, the first being the start's.
-export function flow(task, heads, omega0, mu0, times, tolerance = 1e-12) {
+export function flow(task, heads, omega0, mu0, times, tolerance = 1e-11) {
   const size = heads * task.dims.length, f = speed(task, heads);
   let y = Float64Array.from([...omega0, ...mu0], Math.log), t = times[0];
   const next = new Float64Array(2 * size), omega = [], mu = [], loss = [];

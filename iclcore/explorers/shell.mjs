@@ -127,8 +127,8 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       let timer = null, began = 0;
       const still = matchMedia("(prefers-reduced-motion: reduce)");
       const position = make("input", {
-        type: "range", min: 0, max: 1, step: 0.002, "aria-label": "time", "data-lm-suppress-shortcuts": "true",
-        input: () => { pause(); change("at", position.valueAsNumber); },
+        type: "range", min: 0, step: 1, "aria-label": "time", "data-lm-suppress-shortcuts": "true",
+        input: () => { pause(); change("at", position.valueAsNumber / position.max); },
       });
       const clock = make("output", { class: "ex-clock" });
       const play = button("Play", () => (timer ? pause() : start()));
@@ -164,7 +164,8 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       }
       const shown = (row) => {
         if (row !== null) {
-          position.value = state.at;
+          position.max = result.step.length - 1;
+          position.value = row;
           clock.textContent = `${result.unit ?? "step"} ${format(result.step[row])}`;
         } else clock.textContent = result.clock ?? "";
         position.setAttribute("aria-valuetext", clock.textContent);

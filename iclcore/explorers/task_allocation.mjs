@@ -5,7 +5,7 @@ import { normals } from "./engine.mjs";
 import { flow, multiTask, oneHead } from "./multihead.mjs";
 import { explorer } from "./shell.mjs";
 
-const TIMES = 160;
+const TIMES = 120;
 
 // A start that leans head i to task i (μ twice as large there), each number times a random one.
 export function begin({ heads, tasks, spread, seed }) {

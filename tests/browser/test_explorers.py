@@ -20,6 +20,7 @@ NAMES = sorted(KINDS)
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 BOOK = [p for p in sorted(BUILT.glob("*.html")) if 'class="explorer"' in p.read_text()]
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+FIELD = "each => each.nextElementSibling?.type === 'number' ? each.nextElementSibling.value : NaN"
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
 
 
@@ -44,6 +45,7 @@ def move_every_control(part) -> None:
         before = drawing(part), part.locator(".ex-summary").inner_text()
         what = control.evaluate("each => each.labels?.[0]?.textContent ?? each.ariaLabel")
         value = control.evaluate("each => each.value ?? each.ariaValueNow")
+        number = control.evaluate(FIELD)
         control.focus()
         last = control.evaluate("each => each.max !== undefined && +each.value >= +each.max")
         keys = ["ArrowLeft", "ArrowLeft"] if last else ["ArrowRight", "ArrowRight"]
@@ -55,6 +57,7 @@ def move_every_control(part) -> None:
         for key in keys:
             control.press(key)
         assert control.evaluate("each => each.value ?? each.ariaValueNow") != value, what
+        assert control.evaluate(FIELD) != number, f"{what}: the number beside it"
         wait_for_change(part, before, what)
 
 
@@ -207,7 +210,7 @@ def test_play_pause_and_step(visit, site):
         assert page.locator(".ex-clock").inner_text() != clock
         page.get_by_role("button", name="one step back").click()
         page.wait_for_timeout(300)
-        assert float(bar.input_value()) == pytest.approx(stopped, abs=0.005)
+        assert float(bar.input_value()) == pytest.approx(stopped, abs=1)
 
 
 def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
@@ -220,9 +223,9 @@ def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
     steps = [float(row[2]) for row in table(page) if row[:2] == ["Loss", "loss"]]
     assert 0 < steps[-1] < left < 4000
     assert "NaN" not in drawing(page)
-    for at in (0.0, 0.5):
-        page.locator(".ex-time input").fill(str(at))
-        page.wait_for_timeout(60)
+    page.locator(".ex-time input").press("Home")
+    page.wait_for_timeout(100)
+    assert "step 0" in page.locator(".ex-clock").inner_text()
 
 
 def table(page) -> list[list[str]]:
@@ -270,7 +273,7 @@ def mixture(explorer):
 
 def allocation(explorer):
     task, omega, mu = explorer.setting()
-    times = np.linspace(0, explorer.horizon, 161)
+    times = np.linspace(0, explorer.horizon, 121)
     path = multihead.flow(task, omega, mu, times)
     return {("Loss, all tasks together", "loss"): (times, path.loss.sum(-1))}
 

@@ -1,0 +1,95 @@
+"""An explorer under JupyterLab with a kernel: a slider reaches Python, Python reaches the page."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import pytest
+
+NOTEBOOK = nbformat.v4.new_notebook(
+    metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    cells=[
+        nbformat.v4.new_code_cell(source)
+        for source in (
+            "from iclcore import explorers\n\ne = explorers.RankOne()\ne",
+            "import ipywidgets\n\nsaid = ipywidgets.Label()\n"
+            "e.observe(lambda change: setattr(said, 'value', f'{change.name} = {change.new}'), "
+            "names=e.keys_moved())\nsaid",
+            "button = ipywidgets.Button(description='seed from Python')\n"
+            "button.on_click(lambda _: setattr(e, 'seed', 42))\nbutton",
+        )
+    ],
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lab")
+    nbformat.write(NOTEBOOK, folder / "try.ipynb")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", f"--port={port}"]
+    command += ["--ip=127.0.0.1", "--IdentityProvider.token=", f"--ServerApp.root_dir={folder}"]
+    command += ["--expose-app-in-browser", "--allow-root"]
+    home = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "run",
+    }
+    places = {name: str(folder / where) for name, where in home.items()}
+    with open(folder / "log", "w") as log:
+        server = subprocess.Popen(
+            command, cwd=folder, env=os.environ | places, stdout=log, stderr=log
+        )
+    address = f"http://127.0.0.1:{port}"
+    for _ in range(120):
+        try:
+            urllib.request.urlopen(f"{address}/api").close()
+            break
+        except OSError:
+            assert server.poll() is None, (folder / "log").read_text()
+            time.sleep(0.5)
+    yield address
+    server.terminate()
+    server.wait()
+
+
+def test_slider_trait_and_button(browser, lab):
+    context = browser.new_context(viewport={"width": 1300, "height": 1600})
+    page = context.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(f"{lab}/lab/tree/try.ipynb")
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
+    page.wait_for_function("window.jupyterapp")
+    page.wait_for_timeout(1000)
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    part = page.locator(".ex")
+    part.locator("svg .ex-axis").first.wait_for(state="attached", timeout=90_000)
+    page.get_by_role("button", name="seed from Python").wait_for(timeout=60_000)
+
+    heads = part.get_by_label("heads H", exact=True)
+    heads.focus()
+    heads.press("ArrowRight")
+    page.get_by_text("heads = 6").wait_for()
+    bar = part.locator(".ex-bar").first
+    bar.focus()
+    bar.press("ArrowUp")
+    page.get_by_text("eigenvalues = [0.41, 0.3, 0.2, 0.1]").wait_for()
+
+    page.get_by_role("button", name="seed from Python").click()
+    field = part.get_by_label("seed, number")
+    page.wait_for_function("field => field.value === '42'", arg=field.element_handle())
+
+    assert part.get_by_text("P = 5,000").count() == 0
+    part.get_by_role("button", name="Run on finite data").click()
+    part.locator("svg text", has_text="P = 5,000").first.wait_for(timeout=60_000)
+    part.get_by_text("Trained in Python on 5,000 sequences").wait_for()
+    assert part.get_by_role("button", name="Copy link").count() == 0  # no page to link to
+    assert not errors
+    context.close()

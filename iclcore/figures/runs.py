@@ -1,5 +1,6 @@
 """The picture of any one run."""
 
+import matplotlib as mpl
 import numpy as np
 
 from iclcore import theory
@@ -15,9 +16,13 @@ from iclcore.figures.style import (
     levels,
 )
 from iclcore.history import History
+from iclcore.run import Run
 from iclcore.spectral import spectra
+from iclcore.sweep import Swept
 from iclcore.task import RegressionTask
 from iclcore.theory.multihead import MultiTask, flow
+
+MOST_CURVES = 400  # of a sweep: more are a blot
 
 
 @drawn
@@ -80,4 +85,30 @@ def multihead_run(history: History, task: MultiTask) -> Figure:
         f"Loss of {task.tasks} tasks, from {history.loss[0]:.3g} to {history.loss[-50:].mean():.3g}, "
         "and ω and μ of every head and task against time; dashed, the gradient flow."
     )
+    return Figure(figure, alt)
+
+
+@drawn
+def swept(found: Swept) -> Figure:
+    """What ``sweep`` leaves beside its table: the curves, coloured by the first thing that differs.
+
+    The seed comes last: it is what curves of one colour differ in.
+    """
+    name = min(found.axes, key=lambda name: name == "seed", default="seed")
+    groups: dict[str, list[Run]] = {}
+    for run in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
+        groups.setdefault(str(run.row.get(name)), []).append(run)
+    colors = PALETTE
+    if len(groups) > len(PALETTE):
+        colors = mpl.colormaps["viridis"](np.linspace(0, 0.95, len(groups)))
+    figure, panel = canvas()
+    for (value, runs), color in zip(groups.items(), colors, strict=False):
+        for label, run in zip([value] + [None] * len(runs), runs, strict=False):
+            history = found.history(run)
+            curve(panel, history, color=color, linewidth=0.8, alpha=0.8, label=label)
+    if 1 < len(groups) <= 12:
+        panel.legend(title=name, fontsize=8)
+    panel.set(xlabel="step", ylabel="mean squared error")
+    ends = ", ".join(f"{len(found.ended(how))} {how}" for how in ("finished", "diverged", "failed"))
+    alt = f"Training loss against step of a sweep's runs, a colour for each {name}: {ends}."
     return Figure(figure, alt)

@@ -1,0 +1,158 @@
+"""``python -m iclcore sweep``: a grid over the flags of ``train``, here or on a Dask cluster.
+
+Exit status 2: a line says which part of the grid or which flag was wrong, before any work. 3: runs
+failed or diverged, or the scheduler went away. 130: interrupted. Finished runs are kept in every case.
+"""
+
+import argparse
+import difflib
+import os
+import sys
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+from iclcore.cli_common import COUNT, Parser, alike
+from iclcore.history import write_whole
+
+
+def add_command(commands) -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="many runs: every combination of a grid over the flags of train",
+        epilog="All other flags are those of train (train --help) and hold for every run.",
+    )
+    add = parser.add_argument
+    add("--grid", required=True, metavar='"rank=1,2,4 seed=0:6"',
+        help="flags with their values: a list, or a range without its end")  # fmt: skip
+    add("--out", required=True, type=folder, metavar="FOLDER",
+        help="a file a run, table.csv, table.parquet, figure.png; what it has is not done again")  # fmt: skip
+    add("--jobs", type=COUNT, help="runs at a time on this machine (its cores)")
+    add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
+    parser.set_defaults(run=run_sweep, rest=[])
+
+
+def folder(text: str) -> Path:
+    """A folder to write in, there or to be made."""
+    path = Path(text)
+    there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise argparse.ArgumentTypeError(f"takes a folder to write in, not {text!r}")
+    return path
+
+
+def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
+    if options.jobs and options.scheduler:
+        refuse("argument --jobs: goes without --scheduler, whose workers are as many as they are")
+    points = combinations(options.grid, options.rest, refuse)
+
+    from iclcore.run import Run
+    from iclcore.sweep import sweep
+    from iclcore.workers import ClusterGone, NoCluster
+
+    clock = time.perf_counter()
+    try:
+        runs = [
+            Run(
+                task,
+                model,
+                sequences=flags.trainset_size,
+                tests=flags.testset_size,
+                steps=flags.epoch,
+                lr=flags.lr,
+                seed=flags.seed,
+                values=flags.track_value,
+                engine=flags.engine,
+            )
+            for flags, task, model in points
+        ]
+        swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
+    except ValueError as error:
+        refuse(f"argument --grid: {error}")
+    except NoCluster as error:
+        refuse(f"argument --scheduler: {error}")
+    except ClusterGone as error:
+        print(error, file=sys.stderr)
+        return 3
+    except KeyboardInterrupt as error:
+        print(error, file=sys.stderr)
+        return 130
+    seconds = time.perf_counter() - clock
+
+    from iclcore.figures.runs import swept as draw
+
+    picture = draw(swept)
+    write_whole(options.out / "figure.png", lambda file: file.write(picture.file()))
+    counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
+    told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+    print(f"{len(runs)} runs, {swept.found} of them found in {options.out}: {told}")
+    print(f"{options.out / 'table.csv'} has a row for each; {seconds:.3g} s")
+    return 0 if counts["finished"] == len(runs) else 3
+
+
+def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
+    """Of every combination the flags, the task and the model; all are checked before any is run."""
+    from iclcore.cli import problem, training_flags
+
+    parser = Parser(prog="python -m iclcore sweep", add_help=False)
+    training_flags(parser)
+    flags = {
+        name.lstrip("-"): action
+        for action in parser._actions
+        for name in action.option_strings
+        if action.dest not in ("save", "json", "show")
+    }
+    for name in ("save", "json", "show"):
+        if any(given.split("=")[0] == f"--{name}" for given in rest):
+            refuse(f"argument --{name}: is no flag of sweep, which writes to --out")
+    given = {flags[g.split("=")[0].lstrip("-")].dest for g in rest if _flag(g) in flags}
+    axes: dict[str, list[str]] = {}
+    for axis in grid.split():
+        name, equals, values = axis.partition("=")
+        if not (name and equals and values):
+            refuse(f"argument --grid: takes NAME=VALUES between blanks, not {axis!r}")
+        if name not in flags:
+            close = difflib.get_close_matches(name, flags, 1)
+            hint = f"; did you mean {close[0]}?" if close else "; train --help lists them"
+            refuse(f"argument --grid: {name!r} is no flag of train{hint}")
+        action = flags[name]
+        if action.nargs == 0:
+            refuse(f"argument --grid: --{name} takes no values, so give it for all runs")
+        if action.dest in {flags[other].dest for other in axes}:
+            refuse(f"argument --grid: has --{name} twice")
+        if action.dest in given:
+            refuse(f"argument --{name}: has a value of its own and one in --grid")
+        axes[name] = _values(axis, values, refuse)
+    if not axes:
+        refuse("argument --grid: takes NAME=VALUES between blanks, not nothing")
+    found = []
+    for values in product(*axes.values()):
+        point = [f"--{name}={value}" for name, value in zip(axes, values, strict=True)]
+        fixed, unknown = parser.parse_known_args([*rest, *point])
+        if unknown:
+            refuse(f"argument {unknown[0]}: is no flag of sweep{alike(unknown[0], fixed)}")
+        found.append((fixed, *problem(fixed, refuse)))
+    return found
+
+
+def _flag(given: str) -> str:
+    return given.split("=")[0].lstrip("-") if given.startswith("--") else ""
+
+
+def _values(axis: str, values: str, refuse: Callable) -> list[str]:
+    if ":" in values:
+        try:
+            numbers = range(*(int(part) for part in values.split(":")))
+        except (TypeError, ValueError):
+            refuse(f"argument --grid: a range is FIRST:END or FIRST:END:STEP, not {axis!r}")
+        if not numbers:
+            refuse(f"argument --grid: {axis!r} is an empty range")
+        return [str(number) for number in numbers]
+    listed = values.split(",")
+    if "" in listed:
+        refuse(f"argument --grid: {axis!r} lacks a value")
+    twice = [value for value in listed if listed.count(value) > 1]
+    if twice:
+        refuse(f"argument --grid: {axis!r} has {twice[0]} twice")
+    return listed

@@ -1,0 +1,161 @@
+"""A run by its settings: its name, what it shares with others, its training."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, cached_property
+from itertools import product
+from threading import Lock
+from typing import Any
+
+from iclcore.checks import choice, enough_to_whiten, positive, whole
+from iclcore.history import History, describe, versions
+from iclcore.models import CubicMLP, Model, Weights
+from iclcore.moments import Moments, of_sequences
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import ENGINES, choose, train
+from iclcore.workers import heed
+
+Sets = dict[str, Sequences | Moments]
+# python and scipy have no say in a training run
+MATTER = ("iclcore", "numpy", "numba", "torch")
+
+_every_core = Lock()  # softmax training uses all: not two at a time
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model trained on a published draw: everything that its numbers depend on, but versions."""
+
+    task: RegressionTask
+    model: Model
+    sequences: int = 5000
+    tests: int = 0
+    steps: int = 6001
+    lr: float = 1e-3
+    seed: int = 10
+    values: bool = False  # record each head's value weight
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        whole("steps", self.steps)
+        whole("seed", self.seed, least=0)
+        positive("lr", self.lr)
+        choice("engine", self.engine, ENGINES)
+        enough_to_whiten("tests", whole("tests", self.tests, least=0), self.task.dim)
+        whole("sequences", self.sequences)
+        if self.task.in_context == 1:
+            enough_to_whiten("sequences", self.sequences, self.task.dim)
+        choose(self.model, self.engine)
+
+    @property
+    def settings(self) -> dict:
+        """As its history has them."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        parts = describe(own.pop("task"), own.pop("model"))
+        return {**own, **parts, "draws": "reference"}
+
+    @property
+    def row(self) -> dict:
+        """The same in one level, for a table."""
+        own, task, model = self.settings, asdict(self.task), asdict(self.model)
+        for part in (self.task, self.model):
+            del own[type(part).__name__]
+        del task["seed"], own["draws"]  # a published draw has eigenvectors of its own
+        if not isinstance(task["spectrum"], str):
+            task["spectrum"] = " ".join(f"{value:g}" for value in task["spectrum"])
+        return {"model": type(self.model).__name__, **model, **task, **own}
+
+    @cached_property
+    def name(self) -> str:
+        return name_of(self.settings, _here())
+
+    @property
+    def draw(self) -> tuple:
+        """What its sequences depend on: runs that have this in common share them."""
+        return self.task, self.sequences, self.tests, self.seed
+
+
+_here = cache(versions)
+
+
+def name_of(settings: dict, made_by: dict[str, str]) -> str:
+    """Equal settings, equal versions of what matters, equal names."""
+    text = json.dumps([settings, {name: made_by[name] for name in MATTER}], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def grid(run: Run, **axes: Sequence[Any]) -> list[Run]:
+    """``run`` with every combination of values; the last name changes fastest.
+
+    A name is one of the run's own, else its model's, else its task's.
+    """
+    homes = {name: _home(run, name) for name in axes}
+    for name, values in axes.items():
+        if len(values) == 0:
+            raise ValueError(f"{name} has no values")
+    runs = []
+    for values in product(*axes.values()):
+        parts: dict[str, dict] = {"run": {}, "model": {}, "task": {}}
+        for (name, home), value in zip(homes.items(), values, strict=True):
+            parts[home][name] = value
+        inner = {part: replace(getattr(run, part), **parts[part]) for part in ("model", "task")}
+        runs.append(replace(run, **inner, **parts["run"]))
+    return runs
+
+
+def _home(run: Run, name: str) -> str:
+    for home, part in {"run": run, "model": run.model, "task": run.task}.items():
+        if name in {f.name for f in fields(part)}:
+            return home
+    raise ValueError(f"{name} is no setting of a run, of {type(run.model).__name__} or of the task")
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run starts from. Runs of one draw have the same sets, not copies."""
+
+    sets: Sets  # ``train`` and the tests
+    weights: Weights
+
+
+def prepare(runs: Sequence[Run]) -> dict[Run, Start]:
+    """The starts of runs that share a draw: sequences are drawn once, moments taken once."""
+    from iclcore import reference  # loads torch
+
+    first = runs[0]
+    draw = reference.draw(first.task, first.model, first.sequences, first.tests, first.seed)
+    drawn: Sets = {"train": draw.train} | {f"test_{name}": s for name, s in draw.tests.items()}
+    sets: dict[Any, Sets] = {None: drawn}
+    starts = {}
+    for run in runs:
+        kind = None
+        if choose(run.model, run.engine) == "moments":
+            kind = isinstance(run.model, CubicMLP), run.model.divisor
+        if kind not in sets:
+            sets[kind] = {name: of_sequences(data, run.model) for name, data in drawn.items()}
+        starts[run] = Start(sets[kind], draw.start_of(run.model))
+    return starts
+
+
+def carry_out(starts: dict[Run, Start], run: Run) -> History:
+    """Train. The history keeps no seconds, so that the same run is the same file."""
+    start = starts[run]
+    tests = dict(start.sets)
+    data = tests.pop("train")
+
+    def training() -> History:
+        return train(
+            run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
+            seed=run.seed, engine=run.engine, progress=heed,
+        )  # fmt: skip
+
+    if choose(run.model, run.engine) == "rows":
+        with _every_core:
+            history = training()
+    else:
+        history = training()
+    if not run.values:
+        del history.series["value"]
+    return replace(history, settings=run.settings, seconds={})

@@ -1,0 +1,217 @@
+"""Many runs, each written whole or not at all: a sweep that was killed continues where it was.
+
+The folder holds ``runs/NAME.npz``, a file for each run, named by the hash of its settings, and the
+sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is set aside, never read.
+"""
+
+import json
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from zipfile import BadZipFile
+from zlib import error as BadData
+
+import numpy as np
+from tqdm import tqdm
+
+from iclcore.history import History, versions, write_whole
+from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
+from iclcore.workers import Cluster, ClusterGone, Cores
+
+__all__ = ["Run", "Swept", "grid", "sweep"]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep left in its folder: ``rows`` of the table in the order of the runs."""
+
+    folder: Path
+    runs: dict[str, Run]
+    rows: dict[str, dict]
+    found: int  # runs that were there before
+
+    def ended(self, how: str) -> list[Run]:
+        """The runs that ``finished``, ``diverged`` or ``failed``."""
+        return [self.runs[name] for name, row in self.rows.items() if row["ended"] == how]
+
+    @property
+    def axes(self) -> list[str]:
+        """The settings in which the runs differ."""
+        return _differing(self.runs.values())
+
+    def history(self, run: Run | str) -> History:
+        return History.from_npz(_file(self.folder, run if isinstance(run, str) else run.name))
+
+    def table(self):
+        """As a pyarrow table: settings, how the run ended, its last errors."""
+        import pyarrow as pa
+
+        names = list(dict.fromkeys(column for row in self.rows.values() for column in row))
+        return pa.table({n: [row.get(n) for row in self.rows.values()] for n in names})
+
+
+def sweep(
+    runs: Sequence[Run],
+    folder: str | Path,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+) -> Swept:
+    """Carry out what the folder does not have yet, and write its table.
+
+    On ``jobs`` cores of this machine, or on the workers of a Dask ``scheduler``. A run that fails or
+    diverges is said in a line, and the others go on. Interrupted or without its scheduler, a sweep
+    keeps the runs that were done.
+    """
+    named = {run.name: run for run in runs}
+    if len(named) < len(runs):
+        raise ValueError("a sweep takes each run once")
+    if not runs:
+        raise ValueError("a sweep takes at least one run")
+    folder = Path(folder)
+    with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        rows = {}
+        for name, history in _kept(folder, named):
+            rows[name] = _row(named[name], history)
+        swept = Swept(folder, named, rows, len(rows))
+        missing = [run for name, run in named.items() if name not in rows]
+        try:
+            _carry_out(missing, workers, swept)
+        except (ClusterGone, KeyboardInterrupt) as error:
+            why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
+            kept = f"{len(rows)} of {len(runs)} runs are kept in {folder}; run again to go on"
+            raise type(error)(f"{why}: {kept}") from None
+    swept = replace(swept, rows={name: rows[name] for name in named})
+    _write_table(swept)
+    return swept
+
+
+def _carry_out(
+    runs: Sequence[Run],
+    workers: Cores | Cluster,
+    swept: Swept,
+) -> None:
+    """Submit all, a group that shares its draw after the other, and write what comes back."""
+    groups: dict[tuple, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(run.draw, []).append(run)
+    if not workers.jobs:
+        _say("the scheduler has no workers yet; waiting for one")
+    pending = {}
+    order, starts = list(groups.values()), deque()
+    for i in range(len(order) + workers.jobs):
+        # draws are ahead of the runs that wait for them by as many as there are workers
+        if i < len(order):
+            starts.append(workers.submit(prepare, order[i]))
+        if i >= workers.jobs:
+            ready = starts.popleft()
+            for run in order[i - workers.jobs]:
+                pending[workers.submit(carry_out, ready, run)] = run
+            del ready  # so that sequences are let go when their last run is done
+    total, differing = len(swept.runs), swept.axes
+
+    def told(run: Run) -> str:
+        axes = " ".join(f"{name}={run.row[name]}" for name in differing if name in run.row)
+        return f"run {run.name} ({axes})"
+
+    with tqdm(total=total, initial=swept.found, unit=" runs", disable=None) as bar:
+        for future, outcome in workers.outcomes(list(pending)):
+            run = pending.pop(future)
+            if isinstance(outcome, Exception):
+                swept.rows[run.name] = {"run": run.name, **run.row, "ended": "failed"}
+                _say(f"{told(run)} failed: {type(outcome).__name__}: {outcome}".splitlines()[0])
+            else:
+                outcome.to_npz(_file(swept.folder, run.name))
+                swept.rows[run.name] = _row(run, outcome)
+                if outcome.ended == "diverged":
+                    _say(f"{told(run)} diverged at step {outcome.steps[-1]}")
+            bar.update()
+
+
+def _say(line: str) -> None:
+    """On the terminal, above the bar if there is one."""
+    tqdm.write(line, file=sys.stderr)
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / "runs" / f"{name}.npz"
+
+
+# -- what a folder holds --------------------------------------------------------------------------
+
+
+def _kept(folder: Path, wanted: Iterable[str]) -> Iterator[tuple[str, History]]:
+    """The wanted runs that are there, whole and of these versions; whatever is neither is set aside."""
+    for path in sorted((folder / "runs").iterdir()):
+        if path.suffix == ".aside" or path.is_dir():
+            continue
+        try:
+            if path.suffix != ".npz":
+                raise Unreadable("half-written" if path.suffix == ".partial" else "no run")
+            history = _read(path, whole=path.stem in wanted)
+        except Unreadable as error:
+            aside = _set_aside(path)
+            _say(f"{path}: {error}; set aside as {aside.name}")
+            continue
+        if history:
+            yield path.stem, history
+
+
+class Unreadable(Exception):
+    """Why a file is no run's result."""
+
+
+def _read(path: Path, whole: bool) -> History | None:
+    """A run's history if it is ``whole`` that is wanted; else only its record is looked at."""
+    try:
+        with open(path, "rb") as file, np.load(file) as stored:
+            record = json.loads(str(stored["record"]))
+        made_by, name = record["versions"], name_of(record["settings"], record["versions"])
+        history = History.from_npz(path) if whole else None
+    except (BadZipFile, BadData, OSError, EOFError, ValueError):
+        raise Unreadable("half-written or damaged") from None
+    except (KeyError, TypeError):
+        raise Unreadable("no run of a sweep") from None
+    here = versions()
+    other = [f"{n} {made_by[n]} (here {here[n]})" for n in MATTER if made_by[n] != here[n]]
+    if other:
+        raise Unreadable("made by " + ", ".join(other))
+    if name != path.stem:
+        raise Unreadable(f"holds run {name}, another than its name says")
+    return history
+
+
+def _set_aside(path: Path) -> Path:
+    """Renamed, over nothing that was set aside before."""
+    number = 0
+    while (aside := path.with_name(f"{path.name}{f'.{number}' * bool(number)}.aside")).exists():
+        number += 1
+    return path.rename(aside)
+
+
+# -- the table ------------------------------------------------------------------------------------
+
+
+def _row(run: Run, history: History) -> dict:
+    """Settings by their own names, then what came out: errors before the last recorded step."""
+    errors = {name: float(a[-1]) for name, a in history.series.items() if a.ndim == 1}
+    recorded = {"recorded": len(history.loss), "floor": history.floor}
+    return {"run": run.name, **run.row, "ended": history.ended, **recorded, **errors}
+
+
+def _differing(runs: Iterable[Run]) -> list[str]:
+    """The settings in which runs differ."""
+    rows = [run.row for run in runs]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if len({row.get(name) for row in rows}) > 1]
+
+
+def _write_table(swept: Swept) -> None:
+    from pyarrow import csv, parquet
+
+    table = swept.table()
+    write_whole(swept.folder / "table.csv", lambda file: csv.write_csv(table, file))
+    write_whole(swept.folder / "table.parquet", lambda file: parquet.write_table(table, file))

@@ -1,0 +1,155 @@
+"""Where tasks run: on this machine's cores, or on a Dask cluster. One interface, the same numbers.
+
+``submit(function, *arguments)`` takes results of earlier tasks, still to come, as arguments. On either,
+a task's linear algebra has one thread: no sum of floats depends on how many workers there are.
+"""
+
+import asyncio
+import os
+import queue
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from threading import Event
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+ANSWER = 2  # seconds that a scheduler has to answer
+LOOK = 1  # seconds between looks at whether the scheduler is still there
+
+_stop = Event()
+
+
+class NoCluster(Exception):
+    """One line on why a sweep cannot start on a cluster."""
+
+
+class ClusterGone(Exception):
+    """The scheduler went away while tasks were out."""
+
+
+def heed(_steps: int) -> None:
+    """Told of progress by a task on this machine's cores: ends it where all are to end."""
+    if _stop.is_set():
+        raise KeyboardInterrupt
+
+
+class Cores:
+    """Threads of this process: what is compiled, BLAS and torch run beside one another in them.
+
+    Tasks start in the order of their submission, so one that waits for an earlier one always
+    finds it done or running.
+    """
+
+    def __init__(self, jobs: int | None = None):
+        self.jobs = jobs or len(os.sched_getaffinity(0))
+
+    def __enter__(self) -> "Cores":
+        _stop.clear()
+        self._limits = threadpool_limits(1)  # BLAS has one setting for the process,
+        # OpenMP, of which torch makes use, one for each thread
+        self._pool = ThreadPoolExecutor(self.jobs, initializer=threadpool_limits, initargs=(1,))
+        return self
+
+    def __exit__(self, *error) -> None:
+        _stop.set()
+        self._pool.shutdown(cancel_futures=True)
+        self._limits.restore_original_limits()
+
+    def submit(self, function: Callable, *arguments: Any) -> Future:
+        return self._pool.submit(_resolved, function, arguments)
+
+    def outcomes(self, futures: Iterable[Future]) -> Iterator[tuple[Future, Any]]:
+        """Futures as they are done, each with its result, or with the exception it ended in."""
+        done = as_completed(futures)
+        del futures  # or every result would be held to the end
+        for future in done:
+            yield future, future.exception() or future.result()
+
+
+def _resolved(function: Callable, arguments: tuple) -> Any:
+    return function(*(a.result() if isinstance(a, Future) else a for a in arguments))
+
+
+class Cluster:
+    """Workers of a Dask scheduler. What a worker had done when it died is done again by another."""
+
+    def __init__(self, address: str):
+        self.address = address
+
+    def __enter__(self) -> "Cluster":
+        # takes a second, which runs on the cores need not wait
+        from distributed import Client
+
+        if not asyncio.run(_answers(self.address)):
+            raise NoCluster(f"no Dask scheduler answers at {self.address}")
+        self._client = Client(self.address, timeout=ANSWER, set_as_default=False)
+        try:
+            self._check_versions()
+        except NoCluster:
+            self._client.close()
+            raise
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._client.close()
+
+    @property
+    def jobs(self) -> int:
+        return sum(self._client.nthreads().values())
+
+    def submit(self, function: Callable, *arguments: Any):
+        return self._client.submit(_one_thread, function, *arguments, pure=False)
+
+    def outcomes(self, futures: Iterable) -> Iterator[tuple[Any, Any]]:
+        done: queue.SimpleQueue = queue.SimpleQueue()
+        waiting = set(futures)
+        del futures
+        for future in waiting:
+            future.add_done_callback(done.put)
+        while waiting:
+            try:
+                future = done.get(timeout=LOOK)
+            except queue.Empty:
+                self._still_there()
+                continue
+            yield future, self._outcome(future)
+            waiting.discard(future)
+
+    def _outcome(self, future) -> Any:
+        """Its result, or the exception that the task itself ended in."""
+        from concurrent.futures import CancelledError
+
+        try:
+            return future.exception() or future.result()
+        except (CancelledError, OSError):
+            raise ClusterGone(f"the Dask scheduler at {self.address} is gone") from None
+
+    def _still_there(self) -> None:
+        if self._client.status != "running":
+            raise ClusterGone(f"the Dask scheduler at {self.address} is gone")
+
+    def _check_versions(self) -> None:
+        from iclcore.history import versions
+
+        here = versions()
+        for worker, there in self._client.run(versions).items():
+            for name, version in there.items():
+                if version != here[name]:
+                    raise NoCluster(f"worker {worker} has {name} {version}, not {here[name]}")
+
+
+async def _answers(address: str) -> bool:
+    """Whether it is a scheduler. Asked before a client is made: one that cannot connect takes long to end."""
+    from distributed.core import rpc
+
+    try:
+        async with rpc(address) as there:
+            return (await asyncio.wait_for(there.identity(), ANSWER))["type"] == "Scheduler"
+    except Exception:  # whatever else may sit there and say
+        return False
+
+
+def _one_thread(function: Callable, *arguments: Any) -> Any:
+    threadpool_limits(1)  # for good: workers are there for nothing else
+    return function(*arguments)

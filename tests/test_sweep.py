@@ -1,0 +1,209 @@
+"""Sweeps on this machine: resumed, reported, never misread; and grids that are refused."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclcore import (
+    CubicMLP,
+    History,
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    reference,
+    train,
+)
+from iclcore.chunks import sampled_moments
+from iclcore.cli import main
+from iclcore.moments import of_sequences
+from iclcore.run import Run, grid
+from iclcore.sweep import sweep
+
+BASE = Run(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in sorted((folder / "runs").iterdir())}
+
+
+def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
+    """One draw, one set of moments for what has the same: the published order of random numbers."""
+    task = BASE.task
+    runs = [
+        BASE,
+        replace(BASE, model=SeparateAttention(2, rank=3), values=True),
+        replace(BASE, model=MergedAttention(2, divisor="context"), lr=0.1),
+        replace(BASE, model=CubicMLP(3)),
+        replace(BASE, model=MergedAttention(2, softmax=True)),
+        replace(BASE, engine="autograd"),
+    ]
+    runs = [replace(run, tests=30) for run in runs]
+    swept = sweep(runs, "out")
+    for run in runs:
+        draw = reference.draw(task, run.model, 60, 30, run.seed)
+        tests = {f"test_{name}": data for name, data in draw.tests.items()}
+        alone = train(
+            run.model, draw.train, 40, run.lr, start=draw.start, tests=tests, engine=run.engine
+        )
+        kept = swept.history(run)
+        assert kept.settings == run.settings and ("value" in kept.series) == run.values
+        for name, series in kept.series.items():
+            close(series, alone.series[name], within=1e-12)
+        assert swept.rows[run.name]["test_in_weight"] == kept.series["test_in_weight"][-1]
+
+
+def test_a_killed_sweep_continues_where_it_was(in_folder):
+    """Killed by its process id: nothing that was done is done again, and the result is the same."""
+    line = "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --epoch 25000 --lr 0.01 --trainset_size 100"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iclcore", "sweep", *shlex.split(line), "--out", "out"]
+    )
+    runs = in_folder / "out" / "runs"
+    while not runs.exists() or len(list(runs.glob("*.npz"))) < 2:
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    done = {path.name: path.stat().st_mtime_ns for path in runs.glob("*.npz")}
+    assert 2 <= len(done) < 8
+    for jobs, folder in ((2, "out"), (1, "again")):
+        assert main(["sweep", *shlex.split(line), "--out", folder, "--jobs", str(jobs)]) == 0
+    assert {name: (runs / name).stat().st_mtime_ns for name in done} == done
+    out, again = (in_folder / name for name in ("out", "again"))
+    whole = {name: data for name, data in files(out).items() if name.endswith(".npz")}
+    assert whole == files(again) and len(whole) == 8
+    for table in ("table.csv", "table.parquet"):
+        assert (out / table).read_bytes() == (again / table).read_bytes()
+    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(in_folder, capsys):
+    flags = "--model attnS --epoch 40 --in_dim 3 --grid"
+    axes = "trainset_size=60,1000000000000 lr=0.01,50"
+    assert main(["sweep", *flags.split(), axes, "--out", "out"]) == 3
+    said = capsys.readouterr()
+    lines = said.err.splitlines()
+    assert sum("failed: " in line and "sequences=1000000000000" in line for line in lines) == 2
+    assert sum("diverged at step" in line and "lr=50.0" in line for line in lines) == 1
+    assert len(lines) == 3 and "1 finished, 1 diverged, 2 failed" in said.out
+    rows = (in_folder / "out" / "table.csv").read_text().splitlines()
+    assert [row.count('"failed"') for row in rows] == [0, 0, 0, 1, 1]
+    # only what failed is tried again
+    main(["sweep", *flags.split(), axes, "--out", "out"])
+    assert "4 runs, 2 of them found" in capsys.readouterr().out
+
+
+def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
+    runs = grid(BASE, seed=range(5))
+    before = sweep(runs, "out")
+    wanted = files(in_folder / "out")
+    table = (in_folder / "out" / "table.csv").read_bytes()
+    paths = [in_folder / "out" / "runs" / f"{run.name}.npz" for run in runs]
+    paths[0].write_bytes(wanted[paths[0].name][:-50])  # half of it on the disk
+    paths[1].write_bytes(b"")
+    older = before.history(runs[2])
+    older.versions["numpy"] = "1.0"
+    older.to_npz(paths[2])
+    paths[3].write_bytes(wanted[paths[4].name])  # another run under this name
+    np.savez(in_folder / "out" / "runs" / "foreign.npz", a=np.arange(3))
+    partial = paths[0].with_name("0123.npz.partial")
+    partial.write_bytes(b"half")
+    capsys.readouterr()
+    after = sweep(runs, "out")
+    lines = capsys.readouterr().err.splitlines()
+    said = {
+        paths[0].name: "half-written or damaged",
+        paths[1].name: "half-written or damaged",
+        paths[2].name: "made by numpy 1.0 (here ",
+        paths[3].name: f"holds run {runs[4].name}",
+        "foreign.npz": "no run of a sweep",
+        partial.name: "half-written",
+    }
+    assert len(lines) == len(said) and after.found == 1
+    for name, reason in said.items():
+        line = next(line for line in lines if name + ":" in line)
+        assert reason in line and f"set aside as {name}.aside" in line
+    now = files(in_folder / "out")
+    assert {name: now[name] for name in wanted} == wanted
+    assert len([name for name in now if name.endswith(".aside")]) == 6
+    assert (in_folder / "out" / "table.csv").read_bytes() == table
+    sweep(runs, "out")
+    assert not capsys.readouterr().err
+
+
+def test_names_change_with_settings_and_with_versions():
+    runs = grid(BASE, rank=(1, 2), seed=(0, 1), in_context=(0.5, 1.0), values=(False, True))
+    assert len({run.name for run in runs}) == len(runs) == 16
+    history = History({"loss": np.zeros(1)}, settings=json.loads(json.dumps(BASE.settings)))
+    assert replace(BASE).name == BASE.name and history.settings == BASE.settings
+    for wrong in ({"rnk": (1,)}, {"rank": ()}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            grid(BASE, **wrong)
+    with pytest.raises(ValueError, match="each run once"):
+        sweep([BASE, BASE], "nowhere")
+
+
+def test_moments_in_chunks_are_those_of_all_sequences_at_once():
+    task, model = RegressionTask(dim=3, context=7, in_context=0.5), MergedAttention()
+    once = sampled_moments(task, model, 700, seed=4, chunk=700)
+    own = np.random.SeedSequence([4, 0]).generate_state(1, np.uint64)[0]
+    close(once.gram, of_sequences(task.sample(700, int(own)), model).gram)
+    apart = [sampled_moments(task, model, 1050, seed=4, chunk=100, jobs=jobs) for jobs in (1, 2)]
+    assert apart[0].gram.tobytes() == apart[1].gram.tobytes()
+    parts = [
+        task.sample(
+            count, int(np.random.SeedSequence([4, i]).generate_state(1, np.uint64)[0])
+        )
+        for i, count in enumerate([100] * 10 + [50])
+    ]  # fmt: skip
+    x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "xy")
+    close(apart[0].gram, of_sequences(replace(parts[0], x=x, y=y), model).gram)
+    close(apart[0].cross, of_sequences(replace(parts[0], x=x, y=y), model).cross)
+
+
+@pytest.mark.parametrize(
+    "axes, rest, named, says",
+    [
+        ("rnk=1,2", "", "--grid", "'rnk' is no flag of train; did you mean rank?"),
+        ("rank", "", "--grid", "takes NAME=VALUES between blanks, not 'rank'"),
+        ("rank=", "", "--grid", "takes NAME=VALUES"),
+        ("  ", "", "--grid", "not nothing"),
+        ("rank=1,,2", "", "--grid", "lacks a value"),
+        ("seed=6:0", "", "--grid", "'seed=6:0' is an empty range"),
+        ("seed=0:b", "", "--grid", "a range is FIRST:END"),
+        ("seed=0:1:2:3", "", "--grid", "a range is FIRST:END"),
+        ("rank=1,1", "", "--grid", "has 1 twice"),
+        ("lr=0.1,0.10", "", "--grid", "each run once"),
+        ("rank=1,2 KQ_dim=3", "", "--grid", "twice"),
+        ("rank=1,2", "--KQ_dim 3", "--rank", "a value of its own and one in --grid"),
+        ("seed=0:2", "--seed=3", "--seed", "a value of its own and one in --grid"),
+        ("softmax=0,1", "", "--grid", "takes no values"),
+        ("save=a.csv,b.csv", "", "--grid", "no flag of train"),
+        ("rank=0,1", "", "--rank", "at least 1"),
+        ("rank=1,2", "--model attnM", "--rank", "goes with --model attnS"),
+        ("seed=0:2", "--save f.csv", "--save", "--out"),
+        ("seed=0:2", "--fish 3", "--fish", "no flag of sweep"),
+        ("trainset_size=4,100", "", "--grid", "at least 5 sequences"),
+        ("seed=0:2", "--scheduler tcp://h:1 --jobs 2", "--jobs", "without --scheduler"),
+        ("seed=0:2", "--out file/inside", "--out", "a folder to write in"),
+    ],
+)
+def test_bad_input(axes, rest, named, says, in_folder, capsys):
+    (in_folder / "file").write_text("")
+    model = "" if "--model" in rest else "--model attnS"
+    line = f"--out out {model} --epoch 10 {rest}"
+    with pytest.raises(SystemExit) as stop:
+        main(["sweep", "--grid", axes, *shlex.split(line)])
+    said = capsys.readouterr()
+    assert stop.value.code == 2 and not said.out
+    assert said.err.count("\n") == 1 and named in said.err and says in said.err
+    assert [path.name for path in in_folder.iterdir()] == ["file"]

@@ -4,7 +4,7 @@ import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
 import { course, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
-import { dropTime, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
+import { dropTime, growthRate, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
 
 const DECADES = [-6, -5, -4, -3, -2, -1];
 
@@ -35,12 +35,17 @@ export function show({ problem, model, run, levels, c0, drops, drop }, { init, l
     ],
   };
   let law = "";
+  const dashed = (name, y) => times.series.push({ name, label: false, dashed: true, x: inits, y });
   if (c0 !== null) {
     loss.series.push({ name: "closed form", label: false, dashed: true, x: run.step,
                        y: run.step.map((step) => whiteCourse(problem, c0, lr * step)) });
-    const course = inits.map((each) => dropTime(problem, c0 * (each / init) ** 2) / lr);
-    times.series.push({ name: "theory", label: false, dashed: true, x: inits, y: course });
+    dashed("theory", inits.map((each) => dropTime(problem, c0 * (each / init) ** 2) / lr));
     law = ` White input: the closed form puts the drop at step ${format(Math.round(dropTime(problem, c0) / lr))}.`;
+  } else if (drops[0] !== null) {
+    // no closed form, but small weights grow as exp(2|a|t): a line of known slope through the first dot
+    const slope = 1 / (growthRate(problem) * lr);
+    dashed("theory's slope", inits.map((each) => drops[0] - Math.log(each / inits[0]) * slope));
+    law = ` Theory adds ${format(Math.round(Math.LN10 * slope))} steps for each decade of smaller weights.`;
   }
   const when = drop === null ? "The drop does not come in these steps." : `The drop comes at step ${format(Math.round(drop))}.`;
   return {

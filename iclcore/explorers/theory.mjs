@@ -55,10 +55,13 @@ export function whiteCourse(problem, c0, time) {
   const c = a / b / (1 + (a / (b * c0) - 1) * Math.exp(-4 * a * time));
   return problem.trace - 2 * a * c + b * c * c;
 }
+// When half of the loss that will go has gone: c has reached 1 − 1/√2 of its limit a/b.
 export function dropTime(problem, c0) {
   const [a, b] = white(problem);
-  return Math.log(a / (b * c0) - 1) / (4 * a);
+  return Math.log((Math.SQRT2 - 1) * (a / (b * c0) - 1)) / (4 * a);
 }
+// How fast small merged weights grow, for any spectrum: as exp(2|a|t).
+export const growthRate = ({ a }) => 2 * Math.hypot(...a);
 
 // Separate, one head on eigenvector d: ds/dt = 2(a s² − b s⁵). With x = s/s* it separates,
 // 2 a s* t = F(x) − F(x₀), so the course is drawn as t(x), through s = s*/2 at time `half`.

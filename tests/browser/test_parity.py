@@ -189,11 +189,12 @@ def test_closed_forms_are_pythons(js):
     got = js(
         """(times) => { const problem = theory.population([0.25, 0.25, 0.25, 0.25], 20);
              const losses = times.map((t) => theory.whiteCourse(problem, 1e-8, t));
-             return [losses, theory.dropTime(problem, 1e-8)]; }""",
+             return [losses, theory.dropTime(problem, 1e-8), theory.growthRate(problem)]; }""",
         times.tolist(),
     )
     close(got[0], theory.white_course(task, 1e-8, times, "context"))
     close(got[1], theory.drop_time(task, 1e-8, "context"))
+    close(got[2], theory.growth_rate(task, "context"))
     task = RegressionTask(dim=4)
     course = js(
         """() => theory.headCourse(theory.population([0.4, 0.3, 0.2, 0.1], 31), 1, 40, 0, 90, 40)"""

@@ -97,9 +97,9 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
 
 def say_owners(history: History, task: MultiTask) -> None:
     """Which head does most of each task, and the loss beside the limit's."""
-    omega, mu = (a[-1] for a in spectral.spectra(history))
-    if not (np.isfinite(omega).all() and np.isfinite(mu).all()):
+    if history.ended == "diverged":
         return
+    omega, mu = (a[-1] for a in spectral.spectra(history))
     owner = (omega * mu).argmax(0)
     last = history.loss[-200:]
     print(", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner)), end="; ")

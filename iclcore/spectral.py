@@ -193,7 +193,8 @@ def descend(
     try:
         for rate in rates:
             omega, mu = read()
-            rows.append((omega, mu, step(rate)))
+            with np.errstate(over="ignore", invalid="ignore"):
+                rows.append((omega, mu, step(rate)))
             if not np.isfinite(rows[-1][2]):
                 ended = "diverged"
                 break

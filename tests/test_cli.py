@@ -148,6 +148,15 @@ def test_multihead(in_folder, capsys):
     assert header == "step,loss,time"
 
 
+@pytest.mark.parametrize("engine", ["full", "spectral"])
+def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
+    flags = f"--model multihead --engine {engine} --lr 3 --epoch 60 --save d.csv"
+    assert main(["train", *shlex.split(flags)]) == 3
+    assert "not finite at step" in capsys.readouterr().err
+    history = History.from_csv("d.csv")
+    assert history.ended == "diverged" and np.isfinite(history.loss[:-1]).all()
+
+
 def test_interrupt_keeps_the_curve(in_folder):
     """No bar where standard error is no terminal; Ctrl-C saves."""
     flags = "train --model attnS --engine autograd --epoch 1000000 --save i.csv"

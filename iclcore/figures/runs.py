@@ -43,7 +43,7 @@ def run(history: History, task: RegressionTask) -> Figure:
     if history.floor is not None:
         left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
     left.set(xlabel="step", ylabel="mean squared error")
-    left.legend(fontsize=8)
+    left.legend(fontsize=8, loc="center right")
     if values is not None:
         curve(axes[0, 1], history, "value")
         axes[0, 1].set(xlabel="step", ylabel="value weight of each head")

@@ -151,7 +151,8 @@ function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, hei
     columns.forEach((column, j) => {
       const value = values[i * columns.length + j], share = Math.min(1, Math.abs(value) / max);
       const color = signed && value < 0 ? "var(--ex-c1)" : "var(--ex-c0)";
-      const box = `x="${(from + j * wide).toFixed(1)}" y="${at.toFixed(1)}" width="${(wide - 2).toFixed(1)}" height="${(cell - 2).toFixed(1)}" rx="2"`;
+      const size = `width="${(wide - 2).toFixed(1)}" height="${(cell - 2).toFixed(1)}"`;
+      const box = `x="${(from + j * wide).toFixed(1)}" y="${at.toFixed(1)}" ${size} rx="2"`;
       svg += `<rect class="ex-cell" ${box}/><rect ${box} style="fill:${color};opacity:${share.toFixed(3)}"/>`;
       if (wide > 34 && cell > 17) {
         const ink = share > 0.55 ? "ex-on" : "ex-off";

@@ -37,7 +37,9 @@ export function show({ runs, lengths, tests, best }, { eigenvalues, context, tes
   const size = eigenvalues.length ** 2, names = ["one length", "every length"];
   const at = (run, r) => run.m.subarray(Math.min(r, run.rows - 1) * size, (Math.min(r, run.rows - 1) + 1) * size);
   const curves = runs.map((run, i) => ({ name: names[i], color: i, x: lengths, y: tests.map((each) => lossAt(each, at(run, row))) }));
-  const courses = runs.map((run, i) => ({ name: names[i], color: i, x: run.step, y: Array.from(run.step, (_, r) => lossAt(tests[test - 1], at(run, r))) }));
+  const courses = runs.map((run, i) => ({
+    name: names[i], color: i, x: run.step, y: Array.from(run.step, (_, r) => lossAt(tests[test - 1], at(run, r))),
+  }));
   const [one, every] = curves.map(({ y }) => y[test - 1]), top = 1.5 * best[0];
   // when the error has come down half of its way
   const half = courses.map(({ x, y }) => passes({ step: x }, y.map((each) => -each), -(y[0] + y.at(-1)) / 2))

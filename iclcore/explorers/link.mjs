@@ -42,7 +42,8 @@ export function decode(hash, name, controls) {
   if (!text) return {};
   const [owner] = text.split("?");
   if (owner !== name) {
-    const known = document.getElementById(text) || document.getElementById(plain(text)) || document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
+    const known = document.getElementById(text) || document.getElementById(plain(text))
+      || document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
     return known ? {} : { wrong: "The address names nothing on this page" };
   }
   const [, body, sign] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];

@@ -30,7 +30,8 @@ export function show({ problem, model, run, levels }, { heads, rank, steps, lr }
       sharePanel(problem, run, steps, row),
       {
         title: "Keys: size along each eigenvector", x: { label: "eigenvector" }, y: { label: "head" },
-        heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: e, values: sizes.map(Math.sqrt), max: Math.max(1e-3, Math.sqrt(Math.max(...sizes))) },
+        heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: e,
+                values: sizes.map(Math.sqrt), max: Math.max(1e-3, Math.sqrt(Math.max(...sizes))) },
       },
     ],
   };

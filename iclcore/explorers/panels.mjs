@@ -47,8 +47,10 @@ export function passes({ step }, series, level) {
 export function course(problem, run, row) {
   const dim = problem.a.length, ends = learned(problem), names = axis(dim);
   const times = names.map((name, d) => [passes(run, column(run, run.m, dim * dim, d * dim + d), ends[d] / 2), name])
-    .filter(([at]) => at !== null).sort(([a], [b]) => a - b).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
-  return `Half learned: ${times.length ? times.join(", ") : "no eigenvector"}. The loss falls from ${format(run.loss[0])} to `
+    .filter(([at]) => at !== null).sort(([a], [b]) => a - b);
+  const together = times.length === dim && times.at(-1)[0] - times[0][0] < 1;
+  const words = (together ? [[times[0][0], "all eigenvectors"]] : times).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
+  return `Half learned: ${words.length ? words.join(", ") : "no eigenvector"}. The loss falls from ${format(run.loss[0])} to `
     + `${format(run.loss.at(-1))} in ${format(run.step.at(-1))} steps; at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
 }
 

@@ -23,7 +23,8 @@ export function live(state, report) {
   hand.onmessage = ({ data }) => {
     rows.push(...data.rows);
     values.push({ at: data.at, value: data.value });
-    report({ rows, values, at: data.at, done: data.done, left: data.left, clock: `step ${format(Math.min(data.at, state.steps))} of ${format(state.steps)}` });
+    const { at, done, left } = data;
+    report({ rows, values, at, done, left, clock: `step ${format(Math.min(at, state.steps))} of ${format(state.steps)}` });
   };
   hand.postMessage({ begin: { ...state } });
   report({ rows, values, at: 0, done: false, left: null, clock: `step 0 of ${format(state.steps)}` });
@@ -38,10 +39,11 @@ export function show({ rows, values, done, left, clock }, { eigenvalues, context
   const x = { label: "step", min: 0, max: steps }, step = rows.map(([at]) => at), last = rows.at(-1) ?? [0, NaN, NaN];
   const levels = plateaus(population(eigenvalues, context)), top = 1.15 * sum(eigenvalues);
   const reach = 1.1 * Math.max(0.5, ...values.flatMap(({ value }) => value.flat().map(Math.abs)));
-  const ends = values.length ? last : null;
+  const [softmax, linear] = last.slice(1).map((each) => format(Number(each.toPrecision(3))));
   return {
     note: left === null ? "" : `At step ${format(left)} a run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
-    summary: ends ? `${done ? "Trained" : "In training"}, ${clock}: loss ${format(Number(last[1].toPrecision(3)))} with softmax, ${format(Number(last[2].toPrecision(3)))} with linear attention; `
+    summary: values.length
+      ? `${done ? "Trained" : "In training"}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
       + `linear theory ends at ${format(levels.at(-1))}.` : "Press Play: both models train here, on the same sequences from the same weights.",
     panels: [
       {

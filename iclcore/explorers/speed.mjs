@@ -39,9 +39,10 @@ export function show({ sequences, bySequences, dims, byDims, now }, state) {
     ...now.map((each, i) => ({ name: `${["naive", "moments"][i]}, here`, label: false, dots: 5, color: [1, 0][i], x: [at], y: [each] })),
   ];
   const ratio = now[0] / now[1], power = Math.floor(Math.log10(ratio));
+  const less = power > 5 ? `about 10${superscript(power)}` : format(Number(ratio.toPrecision(2)));
   return {
     summary: `${format(state.steps)} steps on ${format(state.sequences)} sequences of ${state.context} examples in ${state.dim} dimensions: `
-      + `${duration(now[0])} sequence by sequence, ${duration(now[1])} on the moments, ${power > 5 ? `about 10${superscript(power)}` : format(Number(ratio.toPrecision(2)))} times less.`,
+      + `${duration(now[0])} sequence by sequence, ${duration(now[1])} on the moments, ${less} times less.`,
     panels: [
       { title: "Predicted time against sequences", x: { label: "sequences P", min: 100, max: 1e6, log: true }, y, cursor: state.sequences,
         series: pair(sequences, bySequences, state.sequences) },

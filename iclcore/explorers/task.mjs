@@ -91,7 +91,8 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
   const shown = Math.min(examples, 9), tokens = [...context.slice(0, shown), queries[0]];
   const values = [...e.map((_, d) => tokens.map((each) => each.x[d])), tokens.map((each, n) => (n < shown ? each.y : 0))].flat();
   return {
-    summary: `After ${examples} examples the expected squared error at a query is ${names.map((name, i) => `${small(errors[examples - 1][i])} for ${name}`).join(", ")}. `
+    summary: `After ${examples} examples the expected squared error at a query is `
+      + `${names.map((name, i) => `${small(errors[examples - 1][i])} for ${name}`).join(", ")}. `
       + `Over all tasks attention with ${m} components has ${format(expected[examples - 1][m])}${noise ? " without noise" : ""}.`,
     panels: [
       {
@@ -103,7 +104,8 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
         ],
       },
       {
-        title: `Answers to ${QUERIES} queries`, x: { label: "true answer", min: -reach, max: reach }, y: { label: "predicted", min: -reach, max: reach },
+        title: `Answers to ${QUERIES} queries`,
+        x: { label: "true answer", min: -reach, max: reach }, y: { label: "predicted", min: -reach, max: reach },
         series: [
           { name: "equal", label: false, color: "theory", dashed: true, x: [-reach, reach], y: [-reach, reach] },
           ...guesses.map((y, i) => ({ name: names[i], label: false, dots: 3.2, color: i, x: truth, y })),
@@ -113,12 +115,15 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
         title: "The weights each sees in this context", x: { label: "direction d", min: 0.5, max: dim + 0.5 }, y: { label: "weight", min: -span, max: span },
         series: [
           { name: "true", color: "ink", dots: 7, label: "true", x: w.map((_, d) => d + 1), y: w },
-          ...now.map((guess, i) => ({ name: names[i], dots: 4, label: false, color: i, x: guess.map((_, d) => d + 0.85 + 0.1 * i), y: guess })),
+          ...now.map((guess, i) => ({ name: names[i], dots: 4, label: false, color: i,
+                                      x: guess.map((_, d) => d + 0.85 + 0.1 * i), y: guess })),
         ],
       },
       {
-        title: `Token matrix: ${shown < examples ? `first ${shown} of ${examples}` : examples} examples and the query`, x: { label: "token" }, y: { label: "entry" },
-        heat: { rows: [...e.map((each) => each.replace("e", "x")), "y"], columns: [...lengths.slice(0, shown), "q"], values, max: 2.5 * Math.sqrt(Math.max(...eigenvalues)), signed: true },
+        title: `Token matrix: ${shown < examples ? `first ${shown} of ${examples}` : examples} examples and the query`,
+        x: { label: "token" }, y: { label: "entry" },
+        heat: { rows: [...e.map((each) => each.replace("e", "x")), "y"], columns: [...lengths.slice(0, shown), "q"],
+                values, max: 2.5 * Math.sqrt(Math.max(...eigenvalues)), signed: true },
       },
     ],
   };

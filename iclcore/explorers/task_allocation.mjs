@@ -67,8 +67,10 @@ export function show({ step, path, losses, owner, ends, limit, phases }, { heads
         title: "Who does what: μω", x: { label: "task" }, y: { label: "head" },
         heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: owner.map((_, i) => i + 1), values: share, max: 1 },
       },
-      { title: "ω: how sharply a head attends", x, cursor, y: { label: "ω", min: 0, max: peak(path.omega) }, levels: levels("omega"), series: lines(path.omega, "ω") },
-      { title: "μ: how much it adds", x, cursor, y: { label: "μ", min: 0, max: peak(path.mu) }, levels: levels("mu"), series: lines(path.mu, "μ") },
+      { title: "ω: how sharply a head attends", x, cursor, y: { label: "ω", min: 0, max: peak(path.omega) },
+        levels: levels("omega"), series: lines(path.omega, "ω") },
+      { title: "μ: how much it adds", x, cursor, y: { label: "μ", min: 0, max: peak(path.mu) },
+        levels: levels("mu"), series: lines(path.mu, "μ") },
     ],
   };
 }

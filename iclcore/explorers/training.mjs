@@ -163,7 +163,8 @@ export function work() {
       data.mean = secondMoments(data);
       const model = { kind: begin.kind, dim, heads: begin.heads, rank: 1, init: begin.init, seed: begin.seed };
       const models = [true, false].map((softmax) => trainee(softmax, model, data, begin.lr));
-      run = { models, dim, heads: begin.heads, at: 0, steps: begin.steps, stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
+      run = { models, dim, heads: begin.heads, at: 0, steps: begin.steps,
+              stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
     }
     if (step) advance(run.stride);
     else if (!pause && !begin) go();

@@ -5,11 +5,13 @@ a task's linear algebra has one thread: no sum of floats depends on how many wor
 """
 
 import asyncio
+import logging
 import os
 import queue
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from threading import Event
+from functools import cache
+from threading import Event, Lock
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -42,19 +44,18 @@ class Cores:
     """
 
     def __init__(self, jobs: int | None = None):
-        self.jobs = jobs or len(os.sched_getaffinity(0))
+        self.jobs = jobs or os.cpu_count() or 1
 
     def __enter__(self) -> "Cores":
         _stop.clear()
-        self._limits = threadpool_limits(1)  # BLAS has one setting for the process,
-        # OpenMP, of which torch makes use, one for each thread
-        self._pool = ThreadPoolExecutor(self.jobs, initializer=threadpool_limits, initargs=(1,))
+        self._undo = _one_thread()
+        self._pool = ThreadPoolExecutor(self.jobs)
         return self
 
     def __exit__(self, *error) -> None:
         _stop.set()
         self._pool.shutdown(cancel_futures=True)
-        self._limits.restore_original_limits()
+        self._undo()
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         return self._pool.submit(_resolved, function, arguments)
@@ -83,6 +84,8 @@ class Cluster:
 
         if not asyncio.run(_answers(self.address)):
             raise NoCluster(f"no Dask scheduler answers at {self.address}")
+        # that a scheduler is gone is said in one line, by the sweep
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._client = Client(self.address, timeout=ANSWER, set_as_default=False)
         try:
             self._check_versions()
@@ -99,7 +102,7 @@ class Cluster:
         return sum(self._client.nthreads().values())
 
     def submit(self, function: Callable, *arguments: Any):
-        return self._client.submit(_one_thread, function, *arguments, pure=False)
+        return self._client.submit(_settled, function, *arguments, pure=False)
 
     def outcomes(self, futures: Iterable) -> Iterator[tuple[Any, Any]]:
         done: queue.SimpleQueue = queue.SimpleQueue()
@@ -150,6 +153,29 @@ async def _answers(address: str) -> bool:
         return False
 
 
-def _one_thread(function: Callable, *arguments: Any) -> Any:
-    threadpool_limits(1)  # for good: workers are there for nothing else
+def _one_thread() -> Callable[[], None]:
+    """Linear algebra gets one thread in this process; what is returned takes that back.
+
+    Only while no task runs: to look for libraries while another thread loads one can lock both.
+    """
+    import torch  # for the same reason here, not by the first task that needs it
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    limits = threadpool_limits(1)
+
+    def undo() -> None:
+        limits.restore_original_limits()
+        torch.set_num_threads(before)
+
+    return undo
+
+
+_settling, _settle = Lock(), cache(_one_thread)
+
+
+def _settled(function: Callable, *arguments: Any) -> Any:
+    """What a cluster's worker does: it is there for nothing else and stays as it is set."""
+    with _settling:
+        _settle()
     return function(*arguments)

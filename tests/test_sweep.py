@@ -63,7 +63,7 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
 
 def test_a_killed_sweep_continues_where_it_was(in_folder):
     """Killed by its process id: nothing that was done is done again, and the result is the same."""
-    line = "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --epoch 25000 --lr 0.01 --trainset_size 100"
+    line = "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --epoch 60000 --lr 0.01 --trainset_size 100"
     process = subprocess.Popen(
         [sys.executable, "-m", "iclcore", "sweep", *shlex.split(line), "--out", "out"]
     )

@@ -1,0 +1,171 @@
+"""The same sweep on a Dask cluster: a scheduler and two workers, processes of this machine."""
+
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from threading import Thread
+
+import numpy as np
+import pytest
+from test_sweep import files
+
+from iclcore import MergedAttention, RegressionTask, SeparateAttention
+from iclcore.chunks import sampled_moments
+from iclcore.cli import main
+from iclcore.run import Run, grid
+from iclcore.sweep import sweep
+
+BASE = Run(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
+RUNS = grid(BASE, rank=(1, 2), seed=range(4))
+FLAGS = (
+    "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --trainset_size 100 --epoch 60000 --lr 0.01"
+)
+
+
+class LocalCluster:
+    """Processes that can be killed one by one; told apart by their process ids."""
+
+    def __init__(self, folder):
+        self.processes, file = [], folder / "scheduler.log"
+        with open(file, "w") as log:
+            self.start("scheduler --host 127.0.0.1 --port 0 --no-dashboard --no-show", log)
+            self.scheduler = self.processes[0]
+            self.address = self.said(file, r"Scheduler at: +(tcp://\S+)")
+            for _ in range(2):
+                flags = "--nthreads 1 --no-nanny --no-dashboard --host 127.0.0.1"
+                self.start(f"worker {self.address} {flags} --local-directory {folder}", log)
+            self.said(file, r"Register worker[^¶]*Register worker")
+
+    def start(self, line, log):
+        command = [sys.executable, "-m", "distributed.cli.dask_" + line.split()[0]]
+        options = {"stdout": log, "stderr": subprocess.STDOUT}
+        self.processes.append(subprocess.Popen(command + shlex.split(line)[1:], **options))
+
+    def said(self, file, pattern):
+        while not (found := re.search(pattern, file.read_text())):
+            assert all(process.poll() is None for process in self.processes), file.read_text()
+            time.sleep(0.02)
+        return found[found.lastindex or 0]
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def start_cluster(tmp_path_factory):
+    started = []
+
+    def start():
+        started.append(LocalCluster(tmp_path_factory.mktemp("cluster")))
+        return started[-1]
+
+    yield start
+    for cluster in started:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster):
+    return start_cluster()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("local")
+    sweep(RUNS, folder)
+    return folder
+
+
+def kill_at(process, folder, count):
+    """Kill a process as soon as so many runs are done."""
+
+    def watch():
+        while len(list(folder.glob("runs/*.npz"))) < count:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+
+    thread = Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def same(one, other):
+    assert files(one) == files(other)
+    for table in ("table.csv", "table.parquet"):
+        assert (one / table).read_bytes() == (other / table).read_bytes()
+
+
+def test_moments_of_a_tree_are_the_same_bytes(cluster):
+    task, model = RegressionTask(dim=3, in_context=0.5), MergedAttention()
+    here, there = (
+        sampled_moments(task, model, 5000, seed=1, chunk=700, scheduler=address)
+        for address in (None, cluster.address)
+    )
+    for name in ("gram", "cross", "power"):
+        assert (
+            np.asarray(getattr(here, name)).tobytes() == np.asarray(getattr(there, name)).tobytes()
+        )
+
+
+def test_a_worker_dies_and_nothing_is_lost_or_twice(cluster, local, in_folder):
+    """Whoever computed a run, and whatever was computed again: the bytes are those of this machine."""
+    watcher = kill_at(cluster.processes[2], in_folder / "there", 2)
+    swept = sweep(RUNS, "there", scheduler=cluster.address)
+    watcher.join()
+    assert cluster.processes[2].wait() == -signal.SIGKILL and cluster.processes[1].poll() is None
+    assert len(swept.ended("finished")) == len(RUNS)
+    same(in_folder / "there", local)
+
+
+def test_a_failing_run_on_a_worker_is_reported(cluster, in_folder, capsys):
+    line = "--model attnS --epoch 40 --grid trainset_size=60,1000000000000 --out out --scheduler"
+    assert main(["sweep", *line.split(), cluster.address]) == 3
+    said = capsys.readouterr()
+    assert "1 finished, 1 failed" in said.out
+    assert said.err.count("\n") == 1 and "sequences=1000000000000) failed: " in said.err
+
+
+def test_the_scheduler_goes_and_what_was_done_is_kept(start_cluster, local, in_folder):
+    cluster = start_cluster()
+    line = f"sweep {FLAGS} --out there --scheduler {cluster.address}"
+    kill_at(cluster.scheduler, in_folder / "there", 2)
+    done = subprocess.run(
+        [sys.executable, "-m", "iclcore", *shlex.split(line)], capture_output=True, text=True
+    )
+    kept = len(list(in_folder.glob("there/runs/*.npz")))
+    assert done.returncode == 3 and not done.stdout and 2 <= kept < len(RUNS)
+    assert done.stderr == (
+        f"the Dask scheduler at {cluster.address} is gone: "
+        f"{kept} of 8 runs are kept in there; run again to go on\n"
+    )
+    assert sweep(RUNS, "there").found == kept
+    same(in_folder / "there", local)
+
+
+def reply(server, answer):
+    with server.accept()[0] as caller:
+        caller.sendall(answer)
+
+
+@pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9])
+def test_an_address_where_no_scheduler_answers(answer, in_folder, capsys):
+    """Nobody there, somebody silent, somebody else."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = "tcp://{}:{}".format(*server.getsockname())
+        if answer is None:
+            server.close()
+        elif answer:
+            Thread(target=reply, args=(server, answer), daemon=True).start()
+        with pytest.raises(SystemExit) as stop:
+            main(["sweep", *shlex.split(FLAGS), "--out", "there", "--scheduler", address])
+    assert stop.value.code == 2 and not list(in_folder.iterdir())
+    said = (
+        f"python -m iclcore sweep: argument --scheduler: no Dask scheduler answers at {address}\n"
+    )
+    assert capsys.readouterr().err == said

@@ -53,10 +53,11 @@ lab: $(READY)
 	cd book && ../$(BIN)/jupyter lab --allow-root  # a container's user is root
 
 test: export OMP_NUM_THREADS := 1
+test: export NUMBA_NUM_THREADS := 1
 test: browser $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env book
 
 bench: $(READY)

@@ -6,14 +6,18 @@ that every inner loop is a vector loop across sequences; a block's scores stay i
 float32 within a block as in the published code; sums over blocks and the weights are float64.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit
 
 from iclcore.models import Model, Weights
 from iclcore.task import Sequences, divide_by
 
 BLOCK = 128
 PARTS = 16  # shares of the blocks, handed to the threads: sums do not depend on how many there are
+BLOCKS_A_THREAD = 16  # fewer are done before another thread has woken
 
 
 class RowDescent:
@@ -84,18 +88,34 @@ def _blocks(data: Sequences, model: Model) -> list[tuple[np.ndarray, np.ndarray,
 
 def row_pass(w: np.ndarray, v: np.ndarray, lengths: list) -> tuple[float, np.ndarray, np.ndarray]:
     """Mean squared error and its gradients in W (H, D, E) and v (H, O, E)."""
-    w32, v32 = w.astype(np.float32), v.astype(np.float32)
+    w32, v32 = (np.ascontiguousarray(each, dtype=np.float32) for each in (w, v))
     loss, dw, dv, count = 0.0, np.zeros(w.shape), np.zeros(v.shape), 0.0
     for tokens, target, divisor in lengths:
         count += float(target[:, -1].sum()) * v.shape[1]
-        parts = min(PARTS, len(tokens))
-        losses, dws, dvs = _pass(
-            np.ascontiguousarray(w32), np.ascontiguousarray(v32), tokens, target,
-            np.float32(1 / divisor), parts,
-        )  # fmt: skip
+        losses, dws, dvs = _shared_out(w32, v32, tokens, target, np.float32(1 / divisor))
         with np.errstate(all="ignore"):  # a diverging run ends by its loss, not by a warning
             loss, dw, dv = loss + losses.sum(), dw + dws.sum(axis=0), dv + dvs.sum(axis=0)
     return loss / count, 2 / count * dw, 2 / count * dv
+
+
+def _shared_out(w, v, tokens, target, scale):
+    """The pass over all blocks: (losses, dW, dv) of each part, on as many threads as have work."""
+    parts = min(PARTS, len(tokens))
+    threads = max(1, min(get_num_threads(), len(tokens) // BLOCKS_A_THREAD))
+    sums = np.zeros(parts), np.zeros((parts, *w.shape)), np.zeros((parts, *v.shape))
+    others = [
+        _pool().submit(_pass, w, v, tokens, target, scale, *sums, thread, threads)
+        for thread in range(1, threads)
+    ]
+    _pass(w, v, tokens, target, scale, *sums, 0, threads)
+    for other in others:
+        other.result()
+    return sums
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor()
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, inline="always")
@@ -114,14 +134,12 @@ def _exponential(x):
     return p, n
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, parallel=True)
-def _pass(w, v, tokens, target, scale, parts):
-    """Summed squared error and half its gradients, one share of the blocks at a time."""
+@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, nogil=True)
+def _pass(w, v, tokens, target, scale, losses, dws, dvs, thread, threads):
+    """Summed squared error and half its gradients, added to every ``threads``-th part of them."""
     heads, dim, size = w.shape
-    outputs, n = v.shape[1], tokens.shape[2]
-    losses = np.zeros(parts)
-    dws, dvs = np.zeros((parts, heads, dim, size)), np.zeros((parts, heads, outputs, size))
-    for part in prange(parts):
+    outputs, n, parts = v.shape[1], tokens.shape[2], len(losses)
+    for part in range(thread, parts, threads):
         p = np.empty((heads, n, BLOCK), dtype=np.float32)
         context = np.empty((heads, size, BLOCK), dtype=np.float32)
         u, du = np.empty((size, BLOCK), dtype=np.float32), np.empty((size, BLOCK), dtype=np.float32)
@@ -222,4 +240,3 @@ def _pass(w, v, tokens, target, scale, parts):
                         for k in range(BLOCK):
                             total += token[d, n - 1, k] * du[e, k]
                         dws[part, h, d, e] += total
-    return losses, dws, dvs

@@ -4,12 +4,16 @@ A study holds the arrays that a figure draws and ``facts``, the numbers that the
 tests hold. ``scale`` is ``paper`` or, for those who write, ``quick``: fewer sequences, the same code.
 """
 
+from pathlib import Path
+
 import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import choice
 
 SCALES = ("paper", "quick")
+# tables of what is too slow for a page, each with the command that makes it in its study
+DATA = Path(__file__).resolve().parents[2] / "book" / "data"
 
 
 def sequences(scale: str, paper: int) -> int:

@@ -121,7 +121,7 @@ def staircases(scale: str = "paper") -> Staircases:
     spent = np.array(
         [
             [
-                np.sum(np.abs(run.loss[:, None] - seed.levels[-1]) < WITHIN, axis=0)
+                spent_at(run.loss, seed.levels[-1])
                 for run, seed in zip(runs[rank], seeds, strict=True)
             ]
             for rank in RANKS
@@ -148,6 +148,13 @@ def staircases(scale: str = "paper") -> Staircases:
         ),
     }
     return Staircases(runs, levels, spent, taken, facts)
+
+
+def spent_at(
+    loss: Float[np.ndarray, " t"], levels: Float[np.ndarray, " levels"]
+) -> Int[np.ndarray, " levels"]:
+    """Steps near each level."""
+    return np.sum(np.abs(loss[:, None] - levels) < WITHIN, axis=0)
 
 
 def _about(steps: Int[np.ndarray, " n"] | list[int], unit: int) -> int:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from iclcore.figures.style import (
+    AMBER,
     BLACK,
     BLUE,
     DASHED,
@@ -40,10 +41,8 @@ def abrupt_drop(found: study.AbruptDrop) -> Figure:
     )
     left.set(xlim=(-0.35, 2.35), ylim=(-2.2, 3.8))
 
-    curve(right, found.attention, color=BLUE, label=r"attention, $\mathsf{ATTN_M}$")
-    curve(
-        right, found.mlp, color=ORANGE, linewidth=3, alpha=0.45, label=r"$\mathsf{MLP}(\mathbf{z})$"
-    )
+    curve(right, found.mlp, color=AMBER, linewidth=5, label=r"$\mathsf{MLP}(\mathbf{z})$")
+    curve(right, found.attention, color=BLACK, linewidth=1, label=r"attention, $\mathsf{ATTN_M}$")
     levels(right, found.levels, "")
     right.annotate("theory", (0, found.levels[1]), xytext=(2, 4), textcoords="offset points",
                    fontsize=8, color=GREY)  # fmt: skip

@@ -145,7 +145,7 @@ def principal_components(found: study.Regression) -> Figure:
     for m, (row, color) in enumerate(zip(found.distance, PALETTE, strict=False)):
         axes.plot(found.steps, row, color=color, label=f"{m}")
         axes.plot(found.steps[found.at[m]], row[found.at[m]], "o", color=color, markersize=5)
-    axes.set(yscale="log", xlabel="step", ylabel="distance to PCR", ylim=(1e-3, 1.5))
+    axes.set(yscale="log", xlabel="step", ylabel="relative distance to PCR", ylim=(1e-3, 1.5))
     axes.legend(title="components", fontsize=8, title_fontsize=8, ncols=5, loc="lower left")
     largest = max(value for name, value in found.facts.items() if name.startswith("at_"))
     alt = (

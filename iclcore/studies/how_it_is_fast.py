@@ -96,6 +96,8 @@ def measured(scale: str = "paper") -> Measured:
         "first_minutes": first["naive_hours"] * 60,
         "first_ms": first["descent"] * 1e3,
         "first_times": int(float(f"{first['times_faster']:.2g}")),
+        "first_with_moments": int(float(f"{first['times_faster_with_moments']:.2g}")),
+        "fourth_with_moments": int(float(f"{fourth['times_faster_with_moments']:.2g}")),
         "fourth_hours": fourth["naive_hours"],
         "fourth_seconds": fourth["descent"],
         "fourth_moments": fourth["moments"],

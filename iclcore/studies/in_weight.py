@@ -81,14 +81,14 @@ def sweep(scale: str = "paper") -> Sweep:
 # -- what is learned first ------------------------------------------------------------------------
 
 
-def kinds(task: RegressionTask = WHITE) -> dict[str, Moments]:
+def kinds(task: RegressionTask = WHITE, model: MergedAttention = MODEL) -> dict[str, Moments]:
     """Population moments of each kind of sequences: in context, in weight, and the in-weight test."""
-    own = of_population(task, MODEL)
-    half = of_population(replace(task, in_context=0.5), MODEL)
+    own = of_population(task, model)
+    half = of_population(replace(task, in_context=0.5), model)
     return {
         "in_context": own,
         "shared": mix([(2.0, half), (-1.0, own)]),  # labelled by the shared w: half = their mean
-        "in_weight": of_population(replace(task, in_context=0.0), MODEL),
+        "in_weight": of_population(replace(task, in_context=0.0), model),
     }
 
 

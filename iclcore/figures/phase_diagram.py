@@ -2,12 +2,12 @@
 
 from matplotlib.lines import Line2D
 
-from iclcore.figures.style import BLACK, DASHED, Figure, canvas, drawn
+from iclcore.figures.style import BLACK, DASHED, ORANGE, Figure, canvas, drawn
 from iclcore.studies import phase_diagram as study
 
 MARKS = ("", "s", "^")
 
-DOTS = {"color": "white", "markeredgecolor": BLACK, "markersize": 5, "clip_on": False, "zorder": 4}
+DOTS = {"color": "white", "markeredgecolor": ORANGE, "markersize": 5, "clip_on": False, "zorder": 4}
 
 
 @drawn
@@ -15,14 +15,14 @@ def diagram(found: study.Diagram) -> Figure:
     """Both test errors at the end of 10,000 runs, by share and context length."""
     figure, panels = canvas(2, width=8.4, height=4.2, sharey=True)
     names = ("in-weight test error", "in-context test error")
-    top = 1.25  # in-context errors above it, where nothing is learned in context, look the same
+    top = 1.5  # in-context errors above it, where nothing is learned in context, look the same
     for panel, errors, name in zip(panels, found.errors, names, strict=True):
         image = panel.pcolormesh(
-            found.shares, found.lengths, errors, cmap="viridis", vmin=0, vmax=top, rasterized=True
+            found.shares, found.lengths, errors, cmap="Blues", vmin=0, vmax=top, rasterized=True
         )
         lead = found.errors[0] - found.errors[1]
-        panel.contour(found.shares, found.lengths, lead, [0], colors="white", linewidths=1.6)
-        line = DASHED | {"color": "white", "linewidth": 1.6, "zorder": 3}
+        panel.contour(found.shares, found.lengths, lead, [0], colors=ORANGE, linewidths=1.8)
+        line = DASHED | {"color": BLACK, "linewidth": 1.6, "zorder": 3}
         panel.plot(found.optimum, found.lengths, **line)
         for borders, mark in zip(found.borders[1:], MARKS[1:], strict=True):
             panel.plot(borders, study.BORDER_LENGTHS, mark, **DOTS)
@@ -33,7 +33,7 @@ def diagram(found: study.Diagram) -> Figure:
     panels[0].set_ylabel("context length $N$")
     figure.colorbar(image, ax=panels, label="mean squared error", extend="max", shrink=0.9)
     key = [
-        Line2D([], [], color=BLACK, linewidth=1.6, label=f"both equal after {study.STEPS:,} steps")
+        Line2D([], [], color=ORANGE, linewidth=1.8, label=f"both equal after {study.STEPS:,} steps")
     ]
     key += [
         Line2D([], [], linestyle="", marker=mark, **DOTS, label=f"after {times} times as many")

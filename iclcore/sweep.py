@@ -71,29 +71,25 @@ def sweep(
     if not runs:
         raise ValueError("a sweep takes at least one run")
     folder = Path(folder)
-    with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
-        (folder / "runs").mkdir(parents=True, exist_ok=True)
-        rows = {}
-        for name, history in _kept(folder, named):
-            rows[name] = _row(named[name], history)
-        swept = Swept(folder, named, rows, len(rows))
-        missing = [run for name, run in named.items() if name not in rows]
-        try:
-            _carry_out(missing, workers, swept)
-        except (ClusterGone, KeyboardInterrupt) as error:
-            why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
-            kept = f"{len(rows)} of {len(runs)} runs are kept in {folder}; run again to go on"
-            raise type(error)(f"{why}: {kept}") from None
+    rows = {name: _row(named[name], history) for name, history in _kept(folder, named)}
+    swept = Swept(folder, named, rows, len(rows))
+    missing = [run for name, run in named.items() if name not in rows]
+    if missing:
+        with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
+            (folder / "runs").mkdir(parents=True, exist_ok=True)
+            try:
+                _carry_out(missing, workers, swept)
+            except (ClusterGone, KeyboardInterrupt) as error:
+                why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
+                kept = len(rows) - len(swept.ended("failed"))
+                told = f"{kept} of {len(runs)} runs are kept in {folder}; run again to go on"
+                raise type(error)(f"{why}: {told}") from None
     swept = replace(swept, rows={name: rows[name] for name in named})
     _write_table(swept)
     return swept
 
 
-def _carry_out(
-    runs: Sequence[Run],
-    workers: Cores | Cluster,
-    swept: Swept,
-) -> None:
+def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> None:
     """Submit all, a group that shares its draw after the other, and write what comes back."""
     groups: dict[tuple, list[Run]] = {}
     for run in runs:
@@ -145,7 +141,7 @@ def _file(folder: Path, name: str) -> Path:
 
 def _kept(folder: Path, wanted: Iterable[str]) -> Iterator[tuple[str, History]]:
     """The wanted runs that are there, whole and of these versions; whatever is neither is set aside."""
-    for path in sorted((folder / "runs").iterdir()):
+    for path in sorted((folder / "runs").glob("*")):
         if path.suffix == ".aside" or path.is_dir():
             continue
         try:

@@ -38,12 +38,12 @@ def example(found: study.Example) -> Figure:
 @drawn
 def scatter(found: study.Scatter) -> Figure:
     """Predictions against answers over many sequences."""
-    figure, axes = canvas(4, width=8, height=2.5, sharex=True, sharey=True)
+    figure, axes = canvas(4, width=8, height=2.8, sharex=True, sharey=True)
     edge = 3
     for panel, (name, values), color in zip(axes, found.said.items(), PALETTE, strict=False):
         panel.plot([-edge, edge], [-edge, edge], **DASHED)
         panel.plot(found.answer[:1500], values[:1500], ".", color=color, markersize=1.5)
-        panel.set_title(f"{name}\nerror {found.error[name]:.3f}", fontsize=9)
+        panel.set_title(f"{name}\nerror {found.error[name]:.3f}", fontsize=9, pad=8)
         panel.set(xlim=(-edge, edge), ylim=(-edge, edge), xlabel="answer")
         panel.set_aspect("equal")
     axes[0].set_ylabel("prediction")

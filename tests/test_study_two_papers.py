@@ -6,7 +6,7 @@ from conftest import close
 
 from iclcore import multihead
 from iclcore.studies import two_papers
-from iclcore.theory import icl_risk
+from iclcore.theory import icl_risk, phases
 from iclcore.theory import multihead as theory
 from iclcore.theory.multihead import MultiTask
 
@@ -48,6 +48,19 @@ def test_same_stream():
         assert facts[f"linear_time_{i}"] == pytest.approx(facts[f"predicted_{i}"], rel=0.05)
         assert 1.15 < facts[f"softmax_time_{i}"] / facts[f"predicted_{i}"] < 1.45
     assert 2 < facts["ratio"] < np.e
+
+
+def test_strong_and_small_tasks_escape_first():
+    """It is not s/d that decides: at one s/d the larger task is first."""
+    omega, mu = np.full((1, 1), 0.01), np.full((1, 1), 0.1)
+
+    def wait(dim, signal):
+        task = MultiTask((dim,), context=100, signal=(signal,))
+        return phases.escape_time(task, omega, mu, width=30)[0, 0]
+
+    assert wait(20, 20.0) < wait(10, 10.0) < wait(5, 5.0)
+    assert wait(5, 10.0) < wait(10, 10.0) < wait(20, 10.0)
+    assert wait(10, 20.0) < wait(10, 10.0)
 
 
 def test_sharpness():

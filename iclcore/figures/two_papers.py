@@ -23,36 +23,40 @@ COLORS = {"linear": BLUE, "softmax": ORANGE}
 @drawn
 def same_stream(found: study.SameStream) -> Figure:
     """Losses, sharpness ω and what is done, of linear and of softmax attention."""
-    figure, (left, middle, right) = canvas(3, width=9.2, height=3.1, width_ratios=(1.5, 1, 1))
+    figure, _ = canvas(rows=0, width=7.2, height=5.4)
+    grid = figure.add_gridspec(2, 2)
+    top = figure.add_subplot(grid[0, :])
+    left, right = (figure.add_subplot(grid[1, column]) for column in (0, 1))
     for kind, run in found.runs.items():
         color, t = COLORS[kind], run.series["time"]
-        left.plot(*thin(t, smooth(run.loss, 15)), color=color, label=kind)
+        top.plot(*thin(t, smooth(run.loss, 15)), color=color, label=kind)
         for level in found.levels[kind][1:]:
-            left.axhline(level, **(DASHED | {"color": color}))
+            top.axhline(level, **(DASHED | {"color": color}))
         omega, mu = spectral.spectra(run)
         for i in range(3):
-            middle.plot(*thin(t, omega[:, i, i]), color=color)
+            left.plot(*thin(t, omega[:, i, i]), color=color)
             right.plot(*thin(t, (omega * mu)[:, :, i].sum(1)), color=color)
-    left.axhline(found.levels["linear"][0], **DASHED)
-    middle.axhline(6**-0.5, **THEORY)
-    middle.annotate(r"$1/\sqrt{d_i}$", (0, 6**-0.5), xytext=(0, 3), fontsize=8, color=BLACK,
+    top.axhline(found.levels["linear"][0], **DASHED)
+    left.axhline(6**-0.5, **THEORY)
+    left.annotate(r"$1/\sqrt{d_i}$", (0, 6**-0.5), xytext=(0, 3), fontsize=8, color=BLACK,
                     textcoords="offset points")  # fmt: skip
     right.axhline(1, **DASHED)
-    for panel in (left, middle, right):
+    for panel in (top, left, right):
         for t in found.predicted:
             panel.axvline(t, color=GREY, linewidth=0.8, linestyle=":")
-    left.set(xlabel=TIME, ylabel="loss of the three tasks", ylim=(0, None))
-    middle.set(xlabel="time", ylabel=r"$\omega$ of the winners")
+    top.set(xlabel=TIME, ylabel="loss of the three tasks", ylim=(0, None))
+    left.set(xlabel="time", ylabel=r"$\omega$ of the winners")
     right.set(xlabel="time", ylabel=r"$\sum_h \mu_i^{(h)}\omega_i^{(h)}$", ylim=(0, 1.05))
-    left.legend(fontsize=8)
+    top.legend(fontsize=8, loc="upper right", bbox_to_anchor=(1, 0.9))
     facts = found.facts
     steps = {kind: [facts[f"{kind}_level_{m}"] for m in range(4)] for kind in study.KINDS}
     said = {kind: ", ".join(f"{v:.1f}" for v in values) for kind, values in steps.items()}
     alt = (
-        f"Left: both losses fall in three steps onto dashed plateaus: {said['linear']} for linear "
+        f"Above: both losses fall in three steps onto dashed plateaus: {said['linear']} for linear "
         f"attention, {said['softmax']} for softmax, whose steps come later. Dotted lines, predicted "
-        "from the start, stand at the steps of linear attention. Middle: softmax brings every ω "
-        "towards 1/√6 = 0.41, linear attention to different ones. Right: the share of each task that is done."
+        "from the start, stand at the steps of linear attention. Below left: softmax brings every ω "
+        "towards 1/√6 = 0.41, linear attention to different ones. "
+        "Below right: the share of each task that is done."
     )
     return Figure(figure, alt)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import close
 from scipy.integrate import solve_ivp
+from scipy.optimize import minimize
 
 from iclcore import multihead, spectral
 from iclcore.history import History
@@ -322,6 +323,30 @@ def test_best_mu_leaves_a_budget():
         assert expected.sum() >= icl_risk.equiangular_bound(task, heads) - 1e-6
 
 
+def test_no_search_finds_weights_beyond_the_budget():
+    """Σ_i m_i = tr(B⁻¹ W Wᵀ) with W = √d ω and B = exp(W Wᵀ), climbed from random ω of many sizes.
+
+    Climbing leads to ω → 0, where B is singular; 10⁻⁷ on its diagonal takes a little from the sum.
+    """
+
+    def lost(flat, heads):
+        w = flat.reshape(heads, 3)
+        gram = w @ w.T
+        B = np.exp(gram)
+        inverse = np.linalg.inv(B + 1e-7 * np.eye(heads))
+        slope = inverse - (inverse @ gram @ inverse) * B
+        return -np.trace(inverse @ gram), -((slope + slope.T) @ w).ravel()
+
+    rng = np.random.default_rng(0)
+    for heads in (2, 3, 4):
+        best = 0.0
+        for _ in range(15):
+            first = rng.normal(size=3 * heads) * 10.0 ** rng.uniform(-1.2, 0)
+            end = minimize(lost, first, (heads,), "L-BFGS-B", jac=True, bounds=[(-2, 2)])
+            best = max(best, -end.fun)
+        assert heads - 1 - 0.02 < best < heads - 1 + 1e-5, (heads, best)
+
+
 def test_debiased_linear_attention():
     rng = np.random.default_rng(0)
     d, length, noise, count = 4, 9, 0.6, 40_000
@@ -483,6 +508,29 @@ def test_prediction_written_out():
         close(prediction, expected, within=1e-5)  # float32
     assert np.all(query[:, 10:].numpy() == 0)
     assert answer.shape == (3, 3)
+
+
+def test_balances_of_any_weights():
+    """⟨K, ∂L/∂K⟩ = ⟨Q, ∂L/∂Q⟩ and ⟨O, ∂L/∂O⟩ = ⟨V, ∂L/∂V⟩ head by head: the flow conserves
+    |K|² − |Q|² and |O|² − |V|². All four are equal for linear attention alone."""
+    import torch
+
+    task = uneven()
+    tokens, query, answer = multihead.sequences(task, 20, torch.Generator().manual_seed(0))
+    rng = np.random.default_rng(0)
+    shapes = {"K": (2, 12, 13), "Q": (2, 12, 13), "V": (2, 3, 13), "O": (2, 3, 3)}
+    for softmax in (True, False):
+        weights = {
+            name: torch.tensor(0.3 * rng.normal(size=shape)).requires_grad_()
+            for name, shape in shapes.items()
+        }
+        said = multihead.predict(weights, tokens.double(), query.double(), softmax)
+        (said - answer).square().sum().backward()
+        pull = {n: (w * w.grad).sum((1, 2)).detach().numpy() for n, w in weights.items()}
+        close(pull["K"], pull["Q"], within=1e-10)
+        close(pull["O"], pull["V"], within=1e-10)
+        gap = np.abs(pull["K"] - pull["V"]) / np.abs(pull["K"])
+        assert gap.min() > 0.1 if softmax else gap.max() < 1e-10
 
 
 def test_labels_carry_signal_and_noise():

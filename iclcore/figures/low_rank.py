@@ -31,7 +31,7 @@ def staircases(found: study.Staircases) -> Figure:
         for run in found.runs[rank]:
             curve(panel, run, color=BLACK, linewidth=0.9, alpha=0.75)
         if i % 2:
-            levels(panel, found.levels)
+            levels(panel, found.levels, without=(6, 7))
         else:
             levels(panel, found.levels, "")
         panel.set_title(f"rank $R = {rank}$", fontsize=10)
@@ -70,7 +70,8 @@ def plateau_lengths(found: study.Staircases) -> Figure:
     facts = found.facts
     alt = (
         "Steps spent at each level m, six seeds, by rank, on a logarithmic axis. Levels whose m is a "
-        "multiple of the rank hold training for thousands of steps, the others for about "
+        "multiple of the rank hold training for more than a thousand steps, but for "
+        f"{facts['brief']} waits of less than {facts['brief_most']:,} steps at rank 1; the others for about "
         + ", ".join(f"{facts[f'passed_{rank}']} at rank {rank}" for rank in study.RANKS[1:])
         + "."
     )

@@ -113,12 +113,18 @@ def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 
 
 
 def levels(
-    axes: Axes, losses: Float[np.ndarray, " levels"], name: str = r"$\mathcal{L}(\mathcal{M}_%d)$"
+    axes: Axes,
+    losses: Float[np.ndarray, " levels"],
+    name: str = r"$\mathcal{L}(\mathcal{M}_%d)$",
+    without: tuple[int, ...] = (),
 ) -> None:
-    """Dashed lines at the losses of the fixed points, each labelled at the right end."""
+    """Dashed lines at the losses of the fixed points, each labelled at the right end.
+
+    ``without`` are those whose labels would overprint.
+    """
     for m, loss in enumerate(losses):
         axes.axhline(loss, **DASHED)
-        if name:
+        if name and m not in without:
             axes.annotate(
                 name % m, (1, loss), xycoords=("axes fraction", "data"), xytext=(3, 0),
                 textcoords="offset points", va="center", fontsize=8, color=GREY,

@@ -127,9 +127,15 @@ def staircases(scale: str = "paper") -> Staircases:
             for rank in RANKS
         ]
     )
+    brief = [spent[0, s, m] for s, m in _brief(spent[0])]
     levels = theory.plateau_losses(TASK)
     taken = np.stack([_taken(runs[rank][0].final, seeds[0].basis) for rank in RANKS])
-    facts = {"runs": len(RANKS) * len(SEEDS), "final_theory": levels[-1]}
+    facts = {
+        "runs": len(RANKS) * len(SEEDS),
+        "final_theory": levels[-1],
+        "brief": len(brief),
+        "brief_most": 100 * int(np.ceil(max(brief, default=0) / 100)),
+    }
     for i, rank in enumerate(RANKS):
         facts |= {
             f"first_{rank}": _about(spent[i, :, 0], 100),
@@ -173,6 +179,17 @@ def _passed(spent: Int[np.ndarray, "seeds levels"], rank: int) -> list[int]:
         for row, last in zip(spent, lasts, strict=True)
         for m in range(1, last)
         if m % rank and row[m]
+    ]
+
+
+def _brief(spent: Int[np.ndarray, "seeds levels"], rank: int = 1) -> list[tuple[int, int]]:
+    """Seed and level of the waits for a new head that are below a thousand steps, and not cut."""
+    lasts = [np.flatnonzero(row)[-1] for row in spent]
+    return [
+        (seed, m)
+        for seed, last in enumerate(lasts)
+        for m in range(0, last, rank)
+        if spent[seed, m] < 1000
     ]
 
 
@@ -312,11 +329,10 @@ class FiniteData:
 
 
 def finite_data(scale: str = "paper") -> FiniteData:
-    """Var y_q² = 2 tr² + 6 tr Λ²; a fit of F features lowers the training error by (F − D)/P of it."""
+    """A fit of F features lowers the training error by (F − D)/P of it."""
     seeds, levels = [published(seed, scale) for seed in SEEDS], theory.plateau_losses(TASK)
     sizes = seeds[0].sizes
     shifts = np.stack([seed.levels for seed in seeds]) - levels
-    lam = TASK.eigenvalues
     extra = len(seeds[0].moments.cross[0]) - TASK.dim
     floors = np.stack([seed.floors for seed in seeds])
     predicted = levels[-1] * (1 - extra / sizes)
@@ -337,5 +353,15 @@ def finite_data(scale: str = "paper") -> FiniteData:
         "linear_8": other.levels[-1, 8],
         "linear_8_theory": theory.plateau_losses(growing)[8],
     }
-    spread = np.sqrt((2 * lam.sum() ** 2 + 6 * np.sum(lam**2)) / sizes)
-    return FiniteData(sizes, shifts, spread, floors, predicted, facts)
+    return FiniteData(sizes, shifts, top_spread(TASK, sizes), floors, predicted, facts)
+
+
+def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
+    """Standard deviation of the mean of y_q² over the first P sequences of a set, the last all of it.
+
+    Var y_q² = 2 tr² + 6 tr Λ², and of this 2 tr Λ² is that of wᵀΛw. The published draw whitens w, so
+    that the sum of wᵀΛw over the whole set is fixed: as in a sample without replacement.
+    """
+    lam = task.eigenvalues
+    own = 2 * (1 - sizes / sizes[-1]) * np.sum(lam**2)
+    return np.sqrt((2 * lam.sum() ** 2 + 4 * np.sum(lam**2) + own) / sizes)

@@ -26,7 +26,7 @@ def loss_curves(found: study.LossCurves) -> Figure:
     ):
         for run in runs:
             curve(ax, run, color=BLACK, linewidth=0.8)
-        ax.set(xlabel="step", ylim=(0, None), title=f"key and query {name}")
+        ax.set(xlabel="step", ylim=(0, 1.05), title=f"key and query {name}")
         ax.title.set_fontsize(10)
     levels(axes[1], found.levels)
     axes[0].set(ylabel="mean squared error")
@@ -45,14 +45,14 @@ def learned(found: study.Learned) -> Figure:
     figure, (top, bottom) = canvas(rows=2, width=6.6, height=4.6, sharex=True)
     curve(top, found.history, color=BLACK)
     levels(top, found.levels)
-    top.set(ylabel="mean squared error", ylim=(0, None))
+    top.set(ylabel="mean squared error", ylim=(0, 1.05))
     names = ("first", "second", "third", "fourth")
     steps = found.history.snapshot_steps
     for d, color in enumerate((BLUE, ORANGE, GREEN, PINK)):
         bottom.plot(steps, found.shares[:, d], color=color, label=rf"$e_{d + 1}$")
     bottom.axhline(1, **DASHED)
     bottom.set(xlabel="step", ylabel="share learned")
-    bottom.legend(ncols=2, fontsize=8, loc="center right")
+    bottom.legend(ncols=2, fontsize=8, loc="center")
     halves = ", ".join(
         f"the {name} near step {round(found.facts[f'half_{d + 1}'], -2):,}"
         for d, name in enumerate(names)

@@ -19,11 +19,13 @@ from iclcore.trainer import train
 
 TASK = RegressionTask()
 MERGED = MergedAttention(8, 1e-3, softmax=True)
-SEPARATE = SeparateAttention(5, 1e-2, softmax=True)
-# the paper gives neither number of sequences, learning rates nor seeds: these are our choice
+SEPARATE = SeparateAttention(4, 1e-2, softmax=True)
+# heads as in the captions of the paper's Figures 1 and 3, to which that of Figure 5 refers; it gives
+# neither number of sequences, learning rates nor seeds: these are our choice
 SEQUENCES, SEED, SEEDS = 1000, 10, (1, 2, 3, 4, 5, 6)
 MERGED_RUN, SEPARATE_RUN = (2000, 0.03), (5000, 0.2)  # steps, learning rate
-MOMENTS = (0, 2200, 5000)  # steps of a separate run: start, two eigenvectors learned, end
+EVERY = 50  # steps between the weights kept of a separate run
+INPUTS_RUN, LABELS_RUN = 6, 4  # seeds: of a run whose heads read inputs, or labels
 
 
 @cache
@@ -57,7 +59,13 @@ def loss_curves(scale: str = "paper") -> LossCurves:
     merged = [one_run(scale, MERGED, seed) for seed in seeds]
     separate = [one_run(scale, SEPARATE, seed) for seed in seeds]
     counts = [len(drops(run.loss)) for run in separate]
-    shares = [reading_labels(taken(run)[1]) for run in separate]
+    shares = [reading_labels(taken(run)[plateau(run)]) for run in separate]
+    draw = drawn_data(scale)
+    ends = [
+        shares_learned(taken(run)[-1], draw.tests["in_context"], draw.covariance)
+        for run in separate
+    ]
+    learned = [int(np.sum(end > 0.5)) for end in ends]
     facts = {
         "start": merged[0].loss[0],
         "merged_most": max(len(drops(run.loss)) for run in merged),
@@ -65,7 +73,10 @@ def loss_curves(scale: str = "paper") -> LossCurves:
         "separate_most": max(counts),
         "merged_end": float(np.mean([run.loss[-1] for run in merged])),
         "label_runs": sum(share > 0.5 for share in shares),
+        "learned_least": min(learned),
+        "learned_most": max(learned),
         "runs": len(seeds),
+        "sequences": len(draw.train),
         "merged_rate": MERGED_RUN[1],
         "separate_rate": SEPARATE_RUN[1],
     }
@@ -74,12 +85,24 @@ def loss_curves(scale: str = "paper") -> LossCurves:
 
 @cache
 def one_run(scale: str, model: Model, seed: int) -> History:
-    """A run of Figure 5; the separate ones with their weights at ``MOMENTS``."""
+    """A run of Figure 5; the separate ones with their weights at every ``EVERY`` steps."""
     steps, rate = MERGED_RUN if model is MERGED else SEPARATE_RUN
-    moments = () if model is MERGED else MOMENTS
+    kept = () if model is MERGED else range(0, steps + 1, EVERY)
     start = model.start(TASK.dim, seed=seed)
     data = drawn_data(scale).train
-    return train(model, data, steps, rate, start=start, seed=seed, snapshots=moments)
+    return train(model, data, steps, rate, start=start, seed=seed, snapshots=kept)
+
+
+def plateau(run: History) -> int:
+    """The snapshot at which a separate run has learned two eigenvectors.
+
+    It is midway between two drops, of which each begins and ends at another step in every run: where
+    the loss passes half way from linear attention's level 1 to 2, and half way from 2 to 3.
+    """
+    levels = theory.plateau_losses(TASK)
+    halves = (levels[1:3] + levels[2:4]) / 2
+    drops = [crossing(run.loss, half / run.loss[0]) for half in halves]
+    return round(sum(drops) / 2 / EVERY)
 
 
 def reading_labels(weights: Weights) -> float:
@@ -115,17 +138,10 @@ def learned(scale: str = "paper") -> Learned:
     """
     draw, steps = drawn_data(scale), 8000
     every = np.arange(0, steps + 1, 80)
-    history = train(SEPARATE, draw.train, steps, 0.2, start=SEPARATE.start(4, seed=4), seed=4,
-                    snapshots=every)  # fmt: skip
+    start = SEPARATE.start(TASK.dim, seed=INPUTS_RUN)
+    history = train(SEPARATE, draw.train, steps, 0.2, start=start, seed=INPUTS_RUN, snapshots=every)
     fresh = draw.tests["in_context"]
-    ((tokens, _),) = fresh.prefixes()
-    basis = np.linalg.eigh(draw.covariance)[1][:, ::-1]
-    x = fresh.x @ basis
-    z = np.mean(x[:, :-1] * fresh.y[:, :-1], axis=1) * x[:, -1]
-    best = theory.learned(TASK, "context")
-    shares = np.stack(
-        [(predict(SEPARATE, w, tokens) @ z) / np.sum(z**2, axis=0) / best for w in taken(history)]
-    )
+    shares = np.stack([shares_learned(w, fresh, draw.covariance) for w in taken(history)])
     first = [int(every[np.argmax(share > 0.5)]) for share in shares.T]
     facts = {f"half_{d + 1}": step for d, step in enumerate(first)}
     for d in range(1, 4):  # where d are learned and the next is not: half way between two steps
@@ -134,6 +150,17 @@ def learned(scale: str = "paper") -> Learned:
         facts[f"next_{d}"] = shares[middle, d]
         facts[f"linear_{d}"] = theory.plateau_losses(TASK)[d]
     return Learned(history, shares, theory.plateau_losses(TASK), facts)
+
+
+def shares_learned(
+    weights: Weights, fresh: Sequences, covariance: Float[np.ndarray, "D D"]
+) -> Float[np.ndarray, " D"]:
+    """Regression of a separate model's answers on β_d x_q,d, over the best linear attention's."""
+    ((tokens, _),) = fresh.prefixes()
+    x = fresh.x @ np.linalg.eigh(covariance)[1][:, ::-1]
+    z = np.mean(x[:, :-1] * fresh.y[:, :-1], axis=1) * x[:, -1]
+    found = predict(SEPARATE, weights, tokens) @ z / np.sum(z**2, axis=0)
+    return found / theory.learned(TASK, "context")
 
 
 def taken(history: History) -> list[Weights]:
@@ -154,7 +181,8 @@ def predict(
 
 @dataclass(frozen=True)
 class Reading:
-    """One sequence in two runs: the attention of the two strongest heads at ``MOMENTS``.
+    """One sequence in two runs: attention of the two strongest heads at the start, on the plateau
+    with two eigenvectors learned, and at the end.
 
     ``reads`` is what a head's key measures of each token, k·x_m/|k| or y_m; ``attention`` is p_m.
     Both are indexed by kind of head (inputs, labels), moment, head, token.
@@ -166,16 +194,20 @@ class Reading:
 
 
 def reading(scale: str = "paper") -> Reading:
-    """Of seed 1 the heads that read inputs, of seed 4 those that read labels."""
+    """Of one run the heads that read inputs, of the other those that read labels."""
     draw = drawn_data(scale)
     fresh = draw.tests["in_context"]
     ((tokens, _),) = fresh.prefixes()
     top = np.linalg.eigh(draw.covariance)[1][:, -1]
     one = int(np.argmax(np.abs(fresh.x[:50, -1] @ top)))  # a query with much of e_1 in it
     reads, attention, facts = [], [], {}
-    for kind, seed in (("inputs", 1), ("labels", 4)):
+    for kind, seed in (("inputs", INPUTS_RUN), ("labels", LABELS_RUN)):
         history = one_run(scale, SEPARATE, seed)
-        for name, weights in zip(("start", "two", "end"), taken(history), strict=True):
+        kept, on = taken(history), plateau(history)
+        facts[f"{kind}_step"] = EVERY * on
+        facts[f"{kind}_loss"] = history.loss[EVERY * on]
+        for name, at in (("start", 0), ("two", on), ("end", -1)):
+            weights = kept[at]
             two = strongest(weights, kind)
             p = attention_weights(SEPARATE, weights, tokens)[:, two]
             key, _, v = (part[two, 0] for part in SEPARATE.factors(weights, TASK.dim))
@@ -253,9 +285,10 @@ def escape(scale: str = "paper") -> Escape:
     drawn = TASK.sample(sequences(scale, SEQUENCES), seed=SEED)
     even = mirrored(drawn[: len(drawn) // 4])
     found = leading(even)
+    small = 10.0 ** -np.arange(1, 6), np.array([0.1, 0.05, 0.02, 0.01])
     kinds = {
-        "merged": (MergedAttention, 8, 10.0 ** -np.arange(1, 6), 1e-3, 0.05),
-        "separate": (SeparateAttention, 5, np.array([0.1, 0.05, 0.02, 0.01]), 0.02, 0.2),
+        "merged": (MergedAttention, MERGED.heads, small[0], 1e-3, 0.05),
+        "separate": (SeparateAttention, SEPARATE.heads, small[1], 0.02, 0.2),
     }
     arrays: dict[str, dict] = {name: {} for name in ("time", "softmax", "linear", "predicted",
                                                      "inits", "left")}  # fmt: skip
@@ -289,7 +322,7 @@ def escape(scale: str = "paper") -> Escape:
         facts[f"{name}_later"] = left[0][-1] / left[2][-1]
         facts[f"{name}_drawn"] = left[3][-1]
         facts[f"{name}_even"] = left[0][-1]
-    pull, together = theory.merged_growth(*theory.small_scores(TASK), 8)
+    pull, together = theory.merged_growth(*theory.small_scores(TASK), MERGED.heads)
     facts |= {"pull": pull, "together": together, "drag": theory.small_scores(TASK)[1]}
     facts["decade"] = np.polyfit(np.arange(4), arrays["left"]["merged"][0][1:], 1)[0]
     facts["decade_theory"] = np.log(10) / (2 * np.linalg.norm(found[0]))

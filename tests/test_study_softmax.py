@@ -101,6 +101,8 @@ def test_plateau_has_two_eigenvectors():
         close(run.loss[study.EVERY * study.plateau(run)], 0.377, within=0.035)
         labels = study.reading_labels(weights)
         assert labels > 0.95 if reads_labels else labels < 0.05
+        end = study.shares_learned(study.taken(run)[-1], draw.tests["in_context"], draw.covariance)
+        assert end[:3].min() > 0.9 and end[3] < 0.3
 
 
 def test_each_kind_of_head_is_where_it_is_said():

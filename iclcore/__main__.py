@@ -1,7 +1,13 @@
 """``python -m iclcore``."""
 
+import signal
 import sys
 
-from iclcore.cli import main
+try:
+    from iclcore.cli import main
 
-sys.exit(main())
+    status = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: nothing is left but to exit
+    sys.exit(status)
+except KeyboardInterrupt:  # while it is still loading
+    sys.exit(130)

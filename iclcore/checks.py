@@ -12,6 +12,13 @@ def whole(name: str, value: Any, least: int = 1) -> Any:
     return value
 
 
+def seed(name: str, value: Any) -> Any:
+    """What both legacy generators take."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**32:
+        raise ValueError(f"{name} takes a whole number from 0 to {2**32 - 1}, not {value!r}")
+    return value
+
+
 def positive(name: str, value: Any) -> Any:
     """A finite number above zero."""
     if not (isinstance(value, Real) and math.isfinite(value) and value > 0):

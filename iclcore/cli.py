@@ -5,7 +5,9 @@ Exit status 2: a line says which flag was wrong, before any work. 3: the loss st
 """
 
 import argparse
+import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from iclcore.cli_common import (
     SIZE,
     Parser,
     alike,
+    check_files,
     flag,
     report,
     saving_flags,
@@ -36,6 +39,7 @@ from iclcore.trainer import ENGINES, train
 # Every run tried at this multiple of the edge of stability left all bounds or never came to rest;
 # between one and it some find a flatter end, so those are let run.
 HOPELESS = 8
+LARGEST = 10  # tokens for which the edge is known in a moment; with few examples it is too noisy
 THEORY_POINTS = 201
 
 
@@ -108,6 +112,12 @@ def build_parser(multihead: bool = False) -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a terminal without Greek letters shows a question mark
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     model = Parser(add_help=False)  # the flag that says which flags there are
     model.add_argument("--model", nargs="?")
     multihead = argv[:1] == ["train"] and model.parse_known_args(argv)[0].model == "multihead"
@@ -127,6 +137,10 @@ def main(argv: list[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe left
         sys.stdout = None
         return 0
+    except OSError as error:  # a full disk
+        print(f"{parser.prog}: could not write: {error}", file=sys.stderr)
+        sys.stdout = None
+        return 1
 
 
 def problem(options: argparse.Namespace, refuse: Callable) -> tuple[RegressionTask, Model]:
@@ -165,15 +179,18 @@ def problem(options: argparse.Namespace, refuse: Callable) -> tuple[RegressionTa
 
 def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     task, model = problem(options, refuse)
+    check_files(options, refuse)
     if options.engine == "moments" and options.softmax:
         refuse("argument --engine: moments takes linear attention, so leave out --softmax")
-    if not options.softmax and task.in_context == 1:
-        limit = stable_rate(task, model)
-        if options.lr > HOPELESS * limit:
+    small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
+    if not options.softmax and task.in_context == 1 and small:
+        limit = HOPELESS * stable_rate(task, model)
+        if options.lr > limit:
             refuse(
-                f"argument --lr: takes at most about {limit:.2g} with this model and task "
-                f"(2/sharpness at the end of training); {options.lr:g} diverges"
+                f"argument --lr: takes at most {limit:.2g} with this model and task, {HOPELESS} times "
+                f"the edge of stability; {options.lr:g} diverges once training is under way"
             )
+    enough_memory(options, refuse)
     try:
         checks.enough_to_whiten("argument --testset_size:", options.testset_size, task.dim)
         if task.in_context == 1:
@@ -184,12 +201,12 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     from iclcore import reference  # after the checks: it loads torch
 
     clock = time.perf_counter()
-    draw = reference.draw(task, model, options.trainset_size, options.testset_size, options.seed)
+    drawn = reference.draw(task, model, options.trainset_size, options.testset_size, options.seed)
     seconds = {"data": time.perf_counter() - clock}
     history = train(
-        model, draw.train, options.epoch, options.lr,
-        start=draw.start, seed=options.seed, engine=options.engine,
-        tests={f"test_{name}": data for name, data in draw.tests.items()},
+        model, drawn.train, options.epoch, options.lr,
+        start=drawn.start, seed=options.seed, engine=options.engine,
+        tests={f"test_{name}": data for name, data in drawn.tests.items()},
         settings={
             "RegressionTask": asdict(task), "draws": "reference",
             "sequences": options.trainset_size, "test_sequences": options.testset_size,
@@ -205,6 +222,22 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
         return figures.run(history, task)
 
     return report(history, options, draw)
+
+
+def enough_memory(options: argparse.Namespace, refuse: Callable) -> None:
+    """Refuse what this machine cannot hold: of sequences, weights and records, the largest."""
+    size = options.in_dim + options.out_dim
+    needs = {  # bytes: the tokens are there twice in float32, the rest is float64
+        "--trainset_size": 8 * options.trainset_size * options.seq_len * size,
+        "--testset_size": 16 * options.testset_size * options.seq_len * size,
+        "--head_num": 16 * options.head_num * size**2,
+        "--epoch": 16 * options.epoch * (3 + options.head_num),
+    }
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    name, need = max(needs.items(), key=lambda item: item[1])
+    if need > there:
+        refuse(f"argument {name}: takes less: this needs {need / 1e9:,.0f} GB, "
+               f"and the machine has {there / 1e9:.0f}")  # fmt: skip
 
 
 def run_theory(options: argparse.Namespace, refuse: Callable) -> int:

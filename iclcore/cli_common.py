@@ -13,6 +13,7 @@ import numpy as np
 
 from iclcore import checks
 from iclcore.history import History, write_whole
+from iclcore.interrupts import noted
 
 if TYPE_CHECKING:  # it loads matplotlib
     from iclcore.figures import Figure
@@ -45,24 +46,60 @@ def flag(check: Callable, kind: Callable, *limits) -> Callable:
 
 
 COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
+SEED = flag(checks.seed, int)
 POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
 
 
 def writable(text: str) -> Path:
     """A path that a file can be written to, tried before any work."""
     path = Path(text)
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise argparse.ArgumentTypeError(f"takes a file in a folder to write in, not {text!r}")
+    try:
+        if path.exists() and not path.is_file():
+            if path.is_dir() or not os.access(path, os.W_OK):
+                raise OSError
+        else:
+            trial = path.resolve().with_name(path.resolve().name + ".partial")
+            trial.touch()
+            trial.unlink()
+    except OSError:
+        raise argparse.ArgumentTypeError(
+            f"takes a file in a folder to write in, not {text!r}"
+        ) from None
     return path
 
 
 def saving_flags(parser: Parser, seed: int) -> None:
     """The flags of every run: its seed, what to record and where to."""
     add = parser.add_argument
-    add("--seed", type=SIZE, default=seed, help="same seed, same curve")
-    add("--save", type=writable, metavar="F.csv", help="the curve, a row a step")
+    add("--seed", type=SEED, default=seed, help="same seed, same curve")
+    add(
+        "--save", type=writable, metavar="F.csv", help="the curve, a row a step; F.npz: weights too"
+    )
     add("--json", type=writable, metavar="F.json", help="settings, versions, seconds, final loss")
     add("--show", action="store_true", help="open a window, or save a picture where there is none")
+
+
+def check_files(options: argparse.Namespace, refuse: Callable) -> None:
+    """Each output has a file of its own, and the picture's can be written too."""
+    if options.show:
+        try:
+            writable(str(picture_of(options)))
+        except argparse.ArgumentTypeError as error:
+            refuse(f"argument --show: its picture {error}")
+    files = {"--save": options.save, "--json": options.json}
+    files["--show"] = picture_of(options) if options.show else None
+    named = [(name, path.resolve()) for name, path in files.items() if path]
+    for i, (name, path) in enumerate(named):
+        for other, taken in named[:i]:
+            if path == taken:
+                refuse(
+                    f"argument {name}: takes a file of its own, not that of {other}, {path.name}"
+                )
+
+
+def picture_of(options: argparse.Namespace) -> Path:
+    """Where ``--show`` puts its picture if there is no display: beside the data."""
+    return (options.save or Path(options.model)).with_suffix(".png")
 
 
 def alike(unknown: str, options: argparse.Namespace) -> str:
@@ -74,21 +111,25 @@ def alike(unknown: str, options: argparse.Namespace) -> str:
 
 def report(history: History, options: argparse.Namespace, draw: Callable[[], "Figure"]) -> int:
     """Write what was asked for and say in a few lines what happened; ``draw`` makes its picture."""
-    if options.save:
-        history.to_csv(options.save)
-    if options.json:
-        record = history.record() | {"steps": len(history.loss), "final_loss": final_loss(history)}
-        text = json.dumps(record, indent=2) + "\n"
-        write_whole(options.json, lambda file: file.write(text.encode()))
+    steps = int(np.isfinite(history.loss).sum())
+    with noted():  # an impatient second Ctrl-C must not cost the files
+        if options.save:
+            write = history.to_npz if options.save.suffix == ".npz" else history.to_csv
+            write(options.save)
+        if options.json:
+            record = history.record() | {"steps": steps, "final_loss": final_loss(history)}
+            text = json.dumps(record, indent=2) + "\n"
+            write_whole(options.json, lambda file: file.write(text.encode()))
     seconds = ", ".join(f"{name} {value:.3g}" for name, value in history.seconds.items())
     floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
-    print(f"{len(history.loss)} steps, loss {final_loss(history)}{floor}")
+    print(f"{steps} steps, loss {final_loss(history)}{floor}")
     print(f"engine {history.engine}; seconds: {seconds}")
     if options.show:
-        show(draw(), options.save or Path(f"{options.model}.csv"))
+        show(draw(), picture_of(options))
     if history.ended == "diverged":
         step = history.steps[-1]
-        print(f"the loss is not finite at step {step}; --lr takes less here. "
+        less = "--lr takes less here" if step else "--init takes less here"
+        print(f"the loss is not finite at step {step}; {less}. "
               f"The {step} steps before it are kept", file=sys.stderr)  # fmt: skip
         return 3
     if history.ended == "interrupted":
@@ -103,20 +144,18 @@ def final_loss(history: History) -> float | None:
     return float(finite[-1]) if len(finite) else None
 
 
-def show(picture: "Figure", beside: Path) -> None:
-    """A window where there is a display; else a picture beside the data."""
-    import matplotlib
-    import matplotlib.pyplot as plt
+def show(picture: "Figure", path: Path) -> None:
+    """A window where there is a display; else a file."""
+    try:
+        import matplotlib.pyplot as plt
+        from matplotlib.backends import BackendFilter, backend_registry
 
-    interactive = plt.get_backend().lower() in (
-        name.lower() for name in matplotlib.backends.backend_registry.list_builtin(
-            matplotlib.backends.BackendFilter.INTERACTIVE)
-    )  # fmt: skip
-    figure = picture.figure
-    if interactive:
-        plt.figure(figure)  # hands it to the window manager
-        plt.show()
-        return
-    path = beside.with_suffix(".png")
-    figure.savefig(path, dpi=150)
+        windows = backend_registry.list_builtin(BackendFilter.INTERACTIVE)
+        if plt.get_backend().lower() in (name.lower() for name in windows):
+            plt.figure(picture.figure)  # hands it to the window manager
+            plt.show()
+            return
+    except (ImportError, ValueError) as error:  # a backend that is not there
+        print(f"no window: {str(error).splitlines()[0]}", file=sys.stderr)
+    write_whole(path, lambda file: file.write(picture.file()))
     print(f"no display: the picture is in {path}")

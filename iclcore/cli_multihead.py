@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from iclcore import checks, multihead, spectral
-from iclcore.cli_common import COUNT, POSITIVE, Parser, flag, report, saving_flags
+from iclcore.cli_common import COUNT, POSITIVE, Parser, check_files, flag, report, saving_flags
 from iclcore.history import History
 from iclcore.theory import icl_risk
 from iclcore.theory.multihead import MultiTask, aligned_start, limit
@@ -71,6 +71,7 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
 
 def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     task = problem(options, refuse)
+    check_files(options, refuse)
     heads = options.head_num or task.tasks
     if options.start == "aligned":
         start = aligned_start(task, heads)

@@ -92,6 +92,10 @@ class History:
                 record[name.strip()] = json.loads(value)
             else:
                 rest.append(line.split(","))
+        if len(rest) < 2 or rest[0][0] != "step":
+            raise ValueError(
+                f"{path} takes the CSV of a run, with a header step,… and a row a step"
+            )
         names, rows = rest[0], np.array(rest[1:], dtype=float)
         series: dict[str, list[np.ndarray]] = {}
         for name, column in zip(names[1:], rows.T[1:], strict=True):
@@ -126,13 +130,20 @@ class History:
 
 
 def describe(*parts: object) -> dict:
-    """Dataclasses as settings: each under its class's name."""
-    return {type(part).__name__: asdict(part) for part in parts}
+    """Dataclasses as settings: each under its class's name, in the types that JSON brings back."""
+    return json.loads(
+        json.dumps({type(part).__name__: asdict(part) for part in parts}, default=float)
+    )
 
 
 def write_whole(path: str | Path, write: Callable) -> None:
-    """Write beside and rename: a file is there whole or not at all."""
-    path = Path(path)
+    """Write beside and rename: a file is there whole or not at all. A link is followed; what is no
+    file, as a pipe or a device, is written to directly."""
+    path = Path(path).resolve()
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            write(file)
+        return
     partial = path.with_name(path.name + ".partial")
     try:
         with open(partial, "wb") as file:

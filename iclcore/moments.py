@@ -72,7 +72,8 @@ class Moments:
     def floor(self) -> float:
         """The least loss any linear attention can reach: power − crossᵀ gram⁺ cross."""
         c = np.linalg.lstsq(self.gram, self.cross.T, rcond=1e-12)[0].T
-        return float(self.power - np.einsum("of,of->o", self.cross, c).mean())
+        least = self.power - np.einsum("of,of->o", self.cross, c).mean()
+        return max(0.0, float(least))  # round-off, where the fit is exact
 
 
 def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from tqdm import tqdm
 
 from iclcore.checks import enough_to_whiten, whole
+from iclcore.checks import seed as check_seed
 from iclcore.models import Layer, Model, Weights
 from iclcore.task import RegressionTask, Sequences
 
@@ -44,6 +45,7 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
     Of the task, ``seed`` and given eigenvectors play no part: the reference draws its own covariance.
     """
     whole("sequences", sequences)
+    check_seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
     if task.in_context == 1:
         enough_to_whiten("sequences", sequences, task.dim)
@@ -99,7 +101,7 @@ def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
     white = []
     for vectors in own.unbind(dim=2):
         vectors = vectors - vectors.mean(dim=0)
-        values, basis = torch.linalg.eigh(torch.cov(vectors.T))
+        values, basis = torch.linalg.eigh(torch.cov(vectors.T).reshape(2 * vectors.shape[1:]))
         white.append(vectors @ (basis * values.rsqrt()) @ basis.T)
     return torch.stack(white, dim=2)
 

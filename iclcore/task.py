@@ -37,6 +37,21 @@ class Sequences:
     y: Float[np.ndarray, "P T O"]
     every_length: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("x", "y"):
+            array = getattr(self, name)
+            if getattr(array, "ndim", 0) != 3 or array.dtype.kind != "f":
+                raise ValueError(
+                    f"{name} takes a floating array of three axes: sequence, token, entry"
+                )
+        if self.x.shape[:2] != self.y.shape[:2] or not len(self.x) > 0:
+            raise ValueError(
+                f"y takes as many sequences and tokens as x, {self.x.shape[:2]}, and there is at least "
+                f"one sequence, not {self.y.shape[:2]}"
+            )
+        if self.x.shape[1] < 2:
+            raise ValueError("x takes at least 2 tokens a sequence: an example and the query")
+
     def __len__(self) -> int:
         return len(self.x)
 

@@ -2,17 +2,22 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from operator import index
+from threading import Event
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from iclcore.checks import choice, positive, whole
 from iclcore.history import History, describe
+from iclcore.interrupts import noted
 from iclcore.models import Model, Weights
-from iclcore.moments import Moments, of_sequences
+from iclcore.moments import Moments, features, of_sequences
 from iclcore.task import Sequences
 
 ENGINES = ("auto", "moments", "autograd")
+MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
+TAKEN = ("step", "loss", "value")  # columns of every run
 FIRST_BLOCK, BLOCK_SECONDS = 16, 0.1  # steps tried first; then as many as take about this long
 
 
@@ -47,14 +52,22 @@ def train(
     weights at ``snapshots`` and at the end. ``progress`` is told of steps as they are done, instead of
     a bar on the terminal. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
     """
-    whole("steps", steps)
-    positive("lr", lr)
-    snapshots = sorted(set(int(s) for s in snapshots))
+    steps, lr, seed = int(whole("steps", steps)), float(positive("lr", lr)), int(seed)
+    snapshots = sorted({index(s) for s in snapshots})
     if snapshots and not 0 <= snapshots[0] <= snapshots[-1] <= steps:
         raise ValueError(f"snapshots takes steps from 0 to {steps}, not {snapshots}")
     tests = dict(tests or {})
+    for name in tests:
+        if not name.isidentifier() or name in TAKEN or name.rpartition("_")[2].isdigit():
+            raise ValueError(
+                f"tests takes names that can head a column of their own, not {name!r}: no "
+                f"{', '.join(TAKEN)}, and no number at the end"
+            )
     sets = [data, *tests.values()]
-    kind = choose(model, engine, all(isinstance(each, Sequences) for each in sets))
+    kind = choose(model, engine, data)
+    for each in (each for each in sets if isinstance(each, Sequences)):
+        if not (np.isfinite(each.x).all() and np.isfinite(each.y).all()):
+            raise ValueError("data takes finite numbers; there is one that is not")
 
     clock = time.perf_counter()
     if kind == "moments":
@@ -64,41 +77,65 @@ def train(
         dim, outputs = data.x.shape[2], data.y.shape[2]
     start = model.start(dim, outputs, seed) if start is None else start
     weights = {name: np.array(array, dtype=float) for name, array in start.items()}
+    wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
+    if {name: array.shape for name, array in weights.items()} != wanted:
+        raise ValueError(f"start takes {wanted}, not { {n: w.shape for n, w in weights.items()} }")
     seconds = {"moments": time.perf_counter() - clock}
 
     clock = time.perf_counter()
     descent = _engine(kind)(model, weights, sets[0], sets[1:], lr)
     seconds["compilation"] = time.perf_counter() - clock
 
-    clock = time.perf_counter()
-    taken, ended, blocks = _run(descent, steps, snapshots, progress)
-    seconds["descent"] = time.perf_counter() - clock
+    with noted() as interrupted:  # to the end: what was recorded must become a history
+        clock = time.perf_counter()
+        taken, ended, blocks = _run(descent, steps, snapshots, progress, interrupted)
+        seconds["descent"] = time.perf_counter() - clock
 
-    loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    series = {"loss": loss, "value": values}
-    series |= {name: errors[:, i] for i, name in enumerate(tests)}
-    return History(
-        series=series,
-        settings={"seed": seed, **describe(model), "steps": steps, "lr": lr, **(settings or {})},
-        ended=ended,
-        engine=descent.engine,
-        floor=sets[0].floor() if kind == "moments" else None,
-        seconds=seconds,
-        snapshot_steps=np.array(sorted(taken), dtype=int),
-        snapshots={n: np.stack([taken[s][n] for s in sorted(taken)]) for n in weights if taken},
-        final={name: array.copy() for name, array in weights.items()},
-    )
+        loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        series = {"loss": loss, "value": values}
+        series |= {name: errors[:, i] for i, name in enumerate(tests)}
+        return History(
+            series=series,
+            settings={
+                "seed": seed,
+                **describe(model),
+                "steps": steps,
+                "lr": lr,
+                **(settings or {}),
+            },
+            ended=ended,
+            engine=descent.engine,
+            floor=sets[0].floor() if kind == "moments" else None,
+            seconds=seconds,
+            snapshot_steps=np.array(sorted(taken), dtype=int),
+            snapshots={n: np.stack([taken[s][n] for s in sorted(taken)]) for n in weights if taken},
+            final={name: array.copy() for name, array in weights.items()},
+        )
 
 
-def choose(model: Model, engine: str = "auto", sequences: bool = True) -> str:
-    """The engine for a model: ``moments``, ``rows`` or ``autograd``."""
+def choose(model: Model, engine: str = "auto", data: Sequences | Moments | None = None) -> str:
+    """The engine for a model: ``moments``, ``rows`` or ``autograd``.
+
+    Moments hold F² numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes autograd.
+    """
     choice("engine", engine, ENGINES)
     softmax = getattr(model, "softmax", False)
     if engine == "moments" and softmax:
         raise ValueError("engine moments takes linear models: softmax has no finite moments")
-    if (softmax or engine == "autograd") and not sequences:
+    if (softmax or engine == "autograd") and isinstance(data, Moments):
         raise ValueError("softmax and autograd take sequences as data, not moments")
-    return engine if engine != "auto" else "rows" if softmax else "moments"
+    if engine == "auto" and softmax:
+        return "rows"
+    if engine != "autograd" and isinstance(data, Sequences):
+        size = features(model, data.x.shape[2], data.y.shape[2]).size
+        if size > MOST_FEATURES:
+            if engine == "moments":
+                raise ValueError(
+                    f"engine moments takes at most {MOST_FEATURES:,} features, not {size:,} "
+                    f"(D = {data.x.shape[2]}): autograd does without"
+                )
+            return "autograd"
+    return "moments" if engine == "auto" else engine
 
 
 def _engine(kind: str) -> type:
@@ -116,6 +153,7 @@ def _run(
     steps: int,
     snapshots: Sequence[int],
     progress: Callable[[int], object] | None,
+    interrupted: Event,
 ) -> tuple[dict[int, Weights], str, list]:
     """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C."""
     from tqdm import tqdm
@@ -125,26 +163,25 @@ def _run(
     hidden = True if progress else None  # None: a bar on a terminal, else none
     bar = tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False)
     tell = progress or bar.update
-    try:
-        while done < steps or done in snapshots:
+    with bar:
+        while True:
             if done in snapshots and done not in taken:
                 taken[done] = {name: array.copy() for name, array in descent.weights.items()}
-            if done == steps:
+            if done == steps or ended != "finished":
                 break
             ahead = [stop - done for stop in snapshots if stop > done]
             clock = time.perf_counter()
             asked = min(size, steps - done, *ahead)
             blocks.append(descent.advance(asked))
             done += len(blocks[-1][0])
-            tell(len(blocks[-1][0]))
+            try:
+                tell(len(blocks[-1][0]))
+            except KeyboardInterrupt:  # a sweep's worker that was asked to stop
+                interrupted.set()
             if not np.isfinite(blocks[-1][0][-1]):
                 ended = "diverged"
-                break
+            elif interrupted.is_set() and done < steps:
+                ended = "interrupted"
             pace = asked / max(time.perf_counter() - clock, 1e-9)
             size = max(1, int(min(4 * size, BLOCK_SECONDS * pace)))
-    except KeyboardInterrupt:
-        ended = "interrupted"
-        blocks = blocks or [descent.advance(0)]
-    finally:
-        bar.close()
     return taken, ended, blocks

@@ -86,6 +86,11 @@ def test_engines_give_one_curve(in_folder):
         ("--init -1", "--init", "above 0"),
         ("--save nowhere/f.csv", "--save", "folder to write in"),
         ("--json .", "--json", "folder to write in"),
+        ("--seed 4294967296", "--seed", "from 0 to 4294967295"),
+        ("--trainset_size 100000000000", "--trainset_size", "GB"),
+        ("--save a.csv --json ./a.csv", "--json", "a file of its own"),
+        ("--save a.png --show", "--show", "a file of its own"),
+        ("--save /proc/a.csv", "--save", "folder to write in"),
         ("--fish", "--fish", "no flag of train"),
         ("--epochs 5", "--epochs", "did you mean --epoch?"),
         ("--model mlp", "--model", "--cubic_feat"),
@@ -157,14 +162,17 @@ def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
     assert history.ended == "diverged" and np.isfinite(history.loss[:-1]).all()
 
 
-def test_interrupt_keeps_the_curve(in_folder):
-    """No bar where standard error is no terminal; Ctrl-C saves."""
-    flags = "train --model attnS --engine autograd --epoch 1000000 --save i.csv"
+@pytest.mark.parametrize("kind", ["--engine autograd", "--softmax"])
+def test_interrupt_keeps_the_curve(kind, in_folder):
+    """No bar where standard error is no terminal; Ctrl-C, twice, saves; what compiles is not hurt."""
+    flags = f"train --model attnS {kind} --trainset_size 300 --epoch 1000000 --save i.csv"
     run = subprocess.Popen(
         command(flags), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
     )
-    time.sleep(6)
-    run.send_signal(signal.SIGINT)
+    time.sleep(8)
+    for _ in range(2):
+        run.send_signal(signal.SIGINT)
+        time.sleep(0.1)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 130, (out, err)
     assert err.count("\n") == 1 and "they are kept" in err
@@ -184,3 +192,13 @@ def test_theory(in_folder, capsys):
         text=True,
     )
     assert done.returncode == 0 and "torch" not in done.stderr
+
+
+def test_outputs_of_other_kinds(in_folder):
+    """Weights in an npz; a link is followed, not replaced; one dimension can be whitened."""
+    (in_folder / "real.csv").touch()
+    (in_folder / "link.csv").symlink_to("real.csv")
+    assert main(shlex.split(f"train --save link.csv {SMALL} --in_dim 1")) == 0
+    assert (in_folder / "link.csv").is_symlink() and len(History.from_csv("real.csv").loss) == 40
+    assert main(shlex.split(f"train --save run.npz {SMALL}")) == 0
+    assert History.from_npz("run.npz").final["value"].shape == (1, 5, 5)

@@ -7,10 +7,19 @@ import numpy as np
 import pytest
 from conftest import close
 
-from iclcore import CubicMLP, History, MergedAttention, RegressionTask, SeparateAttention, train
+from iclcore import (
+    CubicMLP,
+    History,
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    Sequences,
+    train,
+)
 from iclcore.moments import coefficients, of_population, of_sequences
 
 TASK = RegressionTask(dim=3, context=6)
+NAN = np.full((2, 3, 1), np.nan)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +88,8 @@ def test_interruption_keeps_what_was_recorded():
         "history = train(model, moments, 10**9, 0.01, snapshots=[5])\n"
         "assert history.ended == 'interrupted', history.ended\n"
         "assert len(history.loss) > 100 and history.snapshot_steps.tolist() == [5]\n"
+        "again = train(model, moments, len(history.loss), 0.01)\n"
+        "assert all((again.final[n] == w).all() for n, w in history.final.items())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -131,6 +142,20 @@ def test_half_written_files_do_not_appear(tmp_path, monkeypatch):
         (
             lambda: train(MergedAttention(), TASK.sample(3), 5, 0.1, snapshots=[9]),
             "snapshots takes",
+        ),
+        (lambda: Sequences(np.ones((2, 1, 1)), np.ones((2, 1, 1))), "at least 2 tokens"),
+        (lambda: train(MergedAttention(), Sequences(NAN, NAN), 5, 0.1), "data takes finite"),
+        (
+            lambda: train(
+                MergedAttention(), TASK.sample(3), 5, 0.1, start=MergedAttention().start(2)
+            ),
+            "start takes",
+        ),
+        (
+            lambda: train(
+                MergedAttention(), TASK.sample(3), 5, 0.1, tests={"loss": TASK.sample(3)}
+            ),
+            "tests takes names",
         ),
         (
             lambda: train(MergedAttention(softmax=True), TASK.sample(3), 5, 0.1, engine="moments"),

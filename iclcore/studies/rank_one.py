@@ -92,7 +92,7 @@ def saddles(scale: str = "paper") -> Staircase:
         for m, snapshot in enumerate(plateaus(run, levels)):
             gaps.append(run.history.loss[run.history.snapshot_steps[snapshot]] - levels[m])
         steps = drop_steps(run.history.loss, levels)
-        when += [d.time / RATE / s for d, s in zip(run.drops, steps, strict=True)]
+        when += [d.time / RATE / s for d, s in zip(run.drops, steps, strict=False)]
         order = owned(run)
         right += sum(order[d.head] == d.component for d in run.drops[: len(steps)])
     facts = {

@@ -21,6 +21,7 @@ LABELS = {"all": "all lengths", "one": "31 examples"}
 
 @drawn
 def training(found: study.Training) -> Figure:
+    """Training on all lengths at once and on one."""
     figure, axes = canvas(2, width=7.6, height=3.3, sharey=True)
     for ax, (kind, runs) in zip(axes, found.runs.items(), strict=True):
         for name, run in runs.items():
@@ -44,6 +45,7 @@ def training(found: study.Training) -> Figure:
 
 @drawn
 def predictors(found: study.Predictors) -> Figure:
+    """The matrix M that each length would learn, and the one that a mixture learns."""
     figure, axes = canvas(width=6.2, height=3.7)
     for d, color in enumerate((BLUE, ORANGE, GREEN, PINK)):
         axes.plot(found.contexts, found.best[:, d], **(DASHED | {"color": color}))
@@ -68,6 +70,7 @@ def predictors(found: study.Predictors) -> Figure:
 
 @drawn
 def testing(found: study.Testing) -> Figure:
+    """Error on contexts of other lengths than those of training."""
     figure, axes = canvas(2, width=7.6, height=3.7, sharey=True)
     for ax, errors, title in zip(
         axes, (found.linear, found.softmax), ("linear", "softmax"), strict=True

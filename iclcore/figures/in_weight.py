@@ -48,6 +48,7 @@ def sweep(found: study.Sweep) -> Figure:
 
 @drawn
 def learned_first(found: study.First) -> Figure:
+    """What is learned first: singular values of the pull, and which test falls first."""
     figure, (left, right) = canvas(2, width=8, height=3.4)
     for row, width in zip(found.rates, (1.5, 0.9), strict=True):
         left.plot(found.shares, row, **(DASHED | {"color": BLACK, "linewidth": width}))
@@ -85,6 +86,7 @@ def learned_first(found: study.First) -> Figure:
 
 @drawn
 def what_is_left(found: study.Left) -> Figure:
+    """The least-squares optimum by share, and how near training comes."""
     figure, (left, right) = canvas(2, width=8, height=3.4)
     runs = found.swept.runs
     shares = list(runs)

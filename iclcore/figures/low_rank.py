@@ -100,6 +100,7 @@ def taken(found: study.Staircases) -> Figure:
 
 @drawn
 def waits(found: study.Waits) -> Figure:
+    """How long plateaus last against the initial weights, by rank."""
     figure, axes = canvas(3, width=8, height=3.1, sharey=True)
     inits = found.inits
     for i, (panel, rank) in enumerate(zip(axes, found.ranks, strict=True)):
@@ -129,6 +130,7 @@ def waits(found: study.Waits) -> Figure:
 
 @drawn
 def conservation(found: study.Conservation) -> Figure:
+    """What gradient flow conserves, and how it drifts with the learning rate."""
     figure, (left, right) = canvas(2, width=8, height=3.2)
     styles = ((BLUE, 4.5, 0.35), (ORANGE, 1.6, 1), (BLACK, 1, 1))
     names = ("$v^2$", r"$\|\mathbf{K}\|^2$", r"$\|\mathbf{Q}\|^2$")
@@ -158,6 +160,7 @@ def conservation(found: study.Conservation) -> Figure:
 
 @drawn
 def finite_data(found: study.FiniteData) -> Figure:
+    """How far finite data moves the levels."""
     figure, (left, right) = canvas(2, width=8, height=3.3)
     for m, color in ((0, BLUE), (4, ORANGE), (8, GREEN)):
         for row in found.shifts[:, :, m]:

@@ -72,6 +72,7 @@ def risks(found: study.Risks) -> Figure:
 
 @drawn
 def lengths(found: study.Lengths) -> Figure:
+    """Longer contexts than those of training."""
     figure, axes = canvas(width=6, height=3.3)
     axes.plot(found.grid, found.formula, **(DASHED | {"color": BLUE}), label="formula")
     axes.plot(found.tested, found.exact, "_", color=BLACK, markersize=13, markeredgewidth=1.5,
@@ -97,6 +98,7 @@ def lengths(found: study.Lengths) -> Figure:
 
 @drawn
 def targets(found: study.Targets) -> Figure:
+    """Nonlinear targets: only their linear part carries over."""
     figure, axes = canvas(3, width=8.4, height=2.8, sharey=True)
     for panel, name in zip(axes, found.target, strict=True):
         degrees = np.arange(len(found.target[name]))

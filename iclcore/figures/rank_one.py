@@ -144,7 +144,8 @@ def principal_components(found: study.Regression) -> Figure:
     figure, axes = canvas(width=6.6, height=3.3)
     for m, (row, color) in enumerate(zip(found.distance, PALETTE, strict=False)):
         axes.plot(found.steps, row, color=color, label=f"{m}")
-        axes.plot(found.steps[found.at[m]], row[found.at[m]], "o", color=color, markersize=5)
+        if m < len(found.at):  # a short run may not come to the last plateau
+            axes.plot(found.steps[found.at[m]], row[found.at[m]], "o", color=color, markersize=5)
     axes.set(yscale="log", xlabel="step", ylabel="relative distance to PCR", ylim=(1e-3, 1.5))
     axes.legend(title="components", fontsize=8, title_fontsize=8, ncols=5, loc="lower left")
     largest = max(value for name, value in found.facts.items() if name.startswith("at_"))

@@ -221,6 +221,7 @@ def two_numbers(found: study.TwoNumbers) -> Figure:
 
 @drawn
 def starts(found: study.Starts) -> Figure:
+    """Which head takes which task, predicted from the start."""
     figure, (left, right) = canvas(2, width=8, height=3.3)
     ok = found.right
     left.plot([0, found.predicted.max()], [0, found.predicted.max()], **DASHED)
@@ -250,6 +251,7 @@ def starts(found: study.Starts) -> Figure:
 
 @drawn
 def sharing(found: study.Sharing) -> Figure:
+    """Fewer heads than tasks, and two heads of one task."""
     figure, (left, right) = canvas(2, width=8, height=3.1)
     left.plot(found.heads, found.bounds, **(DASHED | {"marker": "v", "markersize": 4}),
               label="bound for equiangular heads")  # fmt: skip
@@ -276,6 +278,7 @@ def sharing(found: study.Sharing) -> Figure:
 
 @drawn
 def beyond(run: study.ThreePhases) -> Figure:
+    """After t = 12: the limit is a saddle."""
     figure, (left, middle, right) = canvas(3, width=8.8, height=3, width_ratios=(1.2, 1.2, 1))
     t = run.full.series["time"]
     late = t >= 8
@@ -307,6 +310,7 @@ def beyond(run: study.ThreePhases) -> Figure:
 
 @drawn
 def saturation(found: study.Saturation) -> Figure:
+    """Starts with saturated attention come back."""
     figure, (left, right) = canvas(2, width=8, height=3.1)
     left.plot(found.beta, found.power["exact"], color=BLUE, label="exact")
     left.plot(found.beta, np.minimum(found.power["exponential"], 1.1), **THEORY,

@@ -16,6 +16,8 @@ from pathlib import Path
 from iclcore.cli_common import COUNT, Parser, alike
 from iclcore.history import write_whole
 
+MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
+
 
 def add_command(commands) -> None:
     parser = commands.add_parser(
@@ -148,6 +150,8 @@ def _values(axis: str, values: str, refuse: Callable) -> list[str]:
             refuse(f"argument --grid: a range is FIRST:END or FIRST:END:STEP, not {axis!r}")
         if not numbers:
             refuse(f"argument --grid: {axis!r} is an empty range")
+        if numbers[-1] - numbers[0] > MOST_VALUES * abs(numbers.step):
+            refuse(f"argument --grid: a range takes at most {MOST_VALUES:,} values, not {axis!r}")
         return [str(number) for number in numbers]
     listed = values.split(",")
     if "" in listed:

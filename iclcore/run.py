@@ -9,7 +9,7 @@ from itertools import product
 from threading import Lock
 from typing import Any
 
-from iclcore.checks import choice, enough_to_whiten, positive, whole
+from iclcore.checks import choice, enough_to_whiten, positive, seed, whole
 from iclcore.history import History, describe, versions
 from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
@@ -40,7 +40,7 @@ class Run:
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
-        whole("seed", self.seed, least=0)
+        seed("seed", self.seed)
         positive("lr", self.lr)
         choice("engine", self.engine, ENGINES)
         enough_to_whiten("tests", whole("tests", self.tests, least=0), self.task.dim)

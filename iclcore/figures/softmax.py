@@ -42,6 +42,7 @@ def loss_curves(found: study.LossCurves) -> Figure:
 
 @drawn
 def learned(found: study.Learned) -> Figure:
+    """Which eigenvector each drop of softmax attention learns."""
     figure, (top, bottom) = canvas(rows=2, width=6.6, height=4.6, sharex=True)
     curve(top, found.history, color=BLACK)
     levels(top, found.levels)
@@ -67,6 +68,7 @@ def learned(found: study.Learned) -> Figure:
 
 @drawn
 def reading(found: study.Reading) -> Figure:
+    """What the heads attend to."""
     figure, axes = canvas(3, rows=2, width=7.6, height=4.4, sharey="row")
     moments = ("start", "two eigenvectors learned", "end")
     for kind, (row, reads) in enumerate(
@@ -94,6 +96,7 @@ def reading(found: study.Reading) -> Figure:
 
 @drawn
 def escape(found: study.Escape) -> Figure:
+    """When softmax leaves zero: theory of small scores against training."""
     figure, axes = canvas(2, rows=2, width=7.6, height=5.4)
     for (name, time), ax in zip(found.time.items(), axes[0], strict=True):
         ax.plot(time, found.linear[name], color=AMBER, label="linear")
@@ -129,6 +132,7 @@ def escape(found: study.Escape) -> Figure:
 
 @drawn
 def long_run(found: study.LongRun) -> Figure:
+    """Ten times the steps: below the linear floor on its own sequences, not on fresh ones."""
     figure, axes = canvas(width=6.2, height=3.4)
     shown = found.time > 0
     axes.plot(found.time[shown], found.train[shown], color=BLUE, label="its own sequences")

@@ -6,16 +6,14 @@ that every inner loop is a vector loop across sequences; a block's scores stay i
 float32 within a block as in the published code; sums over blocks and the weights are float64.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads, njit, prange, set_num_threads
 
 from iclcore.models import Model, Weights
 from iclcore.task import Sequences, divide_by
 
 BLOCK = 128
+LINE = 16  # float32 numbers in a cache line
 PARTS = 16  # shares of the blocks, handed to the threads: sums do not depend on how many there are
 BLOCKS_A_THREAD = 16  # fewer are done before another thread has woken
 
@@ -31,11 +29,20 @@ class RowDescent:
         self.weights, self.lr = weights, lr
         self.views = model.factors(weights, train.x.shape[2])
         self.train, self.tests = _blocks(train, model), [_blocks(test, model) for test in tests]
+        self.threads = max(1, min(get_num_threads(), len(self.train[0][0]) // BLOCKS_A_THREAD))
         self.advance(0)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
         each from before its step. Shorter where the loss is no longer finite."""
+        allowed = get_num_threads()
+        set_num_threads(self.threads)
+        try:
+            return self._advance(steps)
+        finally:
+            set_num_threads(allowed)
+
+    def _advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         *scoring, v = self.views
         loss, errors = np.empty(steps), np.empty((steps, len(self.tests)))
         values = np.empty((steps, len(v)))
@@ -76,13 +83,14 @@ def _blocks(data: Sequences, model: Model) -> list[tuple[np.ndarray, np.ndarray,
         answers = np.concatenate([target, np.ones((len(target), 1))], axis=1)
         answers = np.pad(answers, ((0, fill), (0, 0))).astype(np.float32)
         shape = (-1, BLOCK)
-        lengths.append(
-            (
-                np.ascontiguousarray(rows.reshape(*shape, *rows.shape[1:]).transpose(0, 3, 2, 1)),
-                np.ascontiguousarray(answers.reshape(*shape, answers.shape[1]).transpose(0, 2, 1)),
-                divide_by(model.divisor, tokens.shape[1]),
-            )
+        parts = (
+            rows.reshape(*shape, *rows.shape[1:]).transpose(0, 3, 2, 1),
+            answers.reshape(*shape, answers.shape[1]).transpose(0, 2, 1),
         )
+        held = [_aligned(part.size).reshape(part.shape) for part in parts]
+        for place, part in zip(held, parts, strict=True):
+            place[...] = part
+        lengths.append((*held, divide_by(model.divisor, tokens.shape[1])))
     return lengths
 
 
@@ -92,30 +100,11 @@ def row_pass(w: np.ndarray, v: np.ndarray, lengths: list) -> tuple[float, np.nda
     loss, dw, dv, count = 0.0, np.zeros(w.shape), np.zeros(v.shape), 0.0
     for tokens, target, divisor in lengths:
         count += float(target[:, -1].sum()) * v.shape[1]
-        losses, dws, dvs = _shared_out(w32, v32, tokens, target, np.float32(1 / divisor))
+        parts = min(PARTS, len(tokens))
+        losses, dws, dvs = _pass(w32, v32, tokens, target, np.float32(1 / divisor), parts)
         with np.errstate(all="ignore"):  # a diverging run ends by its loss, not by a warning
             loss, dw, dv = loss + losses.sum(), dw + dws.sum(axis=0), dv + dvs.sum(axis=0)
     return loss / count, 2 / count * dw, 2 / count * dv
-
-
-def _shared_out(w, v, tokens, target, scale):
-    """The pass over all blocks: (losses, dW, dv) of each part, on as many threads as have work."""
-    parts = min(PARTS, len(tokens))
-    threads = max(1, min(get_num_threads(), len(tokens) // BLOCKS_A_THREAD))
-    sums = np.zeros(parts), np.zeros((parts, *w.shape)), np.zeros((parts, *v.shape))
-    others = [
-        _pool().submit(_pass, w, v, tokens, target, scale, *sums, thread, threads)
-        for thread in range(1, threads)
-    ]
-    _pass(w, v, tokens, target, scale, *sums, 0, threads)
-    for other in others:
-        other.result()
-    return sums
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor()
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, inline="always")
@@ -134,21 +123,34 @@ def _exponential(x):
     return p, n
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, nogil=True)
-def _pass(w, v, tokens, target, scale, losses, dws, dvs, thread, threads):
-    """Summed squared error and half its gradients, added to every ``threads``-th part of them."""
+@njit(cache=True)
+def _aligned(size):
+    """A float32 array that starts with a cache line: a vector across two lines is loaded at half speed."""
+    room = np.empty(size + LINE, dtype=np.float32)
+    first = -(room.ctypes.data // 4) % LINE
+    return room[first : first + size]
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, parallel=True)
+def _pass(w, v, tokens, target, scale, parts):
+    """Summed squared error and half its gradients, one share of the blocks at a time."""
     heads, dim, size = w.shape
-    outputs, n, parts = v.shape[1], tokens.shape[2], len(losses)
-    for part in range(thread, parts, threads):
-        p = np.empty((heads, n, BLOCK), dtype=np.float32)
-        context = np.empty((heads, size, BLOCK), dtype=np.float32)
-        u, du = np.empty((size, BLOCK), dtype=np.float32), np.empty((size, BLOCK), dtype=np.float32)
-        residual = np.empty((outputs, BLOCK), dtype=np.float32)
-        top, mass = np.empty(BLOCK, dtype=np.float32), np.empty(BLOCK, dtype=np.float32)
-        pull = np.empty((size, BLOCK), dtype=np.float32)
-        slope = np.empty(BLOCK, dtype=np.float32)
-        bits = np.empty(BLOCK, dtype=np.int32)
-        power = bits.view(np.float32)
+    outputs, n = v.shape[1], tokens.shape[2]
+    losses = np.zeros(parts)
+    dws, dvs = np.zeros((parts, heads, dim, size)), np.zeros((parts, heads, outputs, size))
+    for part in prange(parts):
+        p = _aligned(heads * n * BLOCK).reshape((heads, n, BLOCK))
+        context = _aligned(heads * size * BLOCK).reshape((heads, size, BLOCK))
+        u, du = (
+            _aligned(size * BLOCK).reshape((size, BLOCK)),
+            _aligned(size * BLOCK).reshape((size, BLOCK)),
+        )
+        pull, residual = (
+            _aligned(size * BLOCK).reshape((size, BLOCK)),
+            _aligned(outputs * BLOCK).reshape((outputs, BLOCK)),
+        )
+        top, mass, slope, power = _aligned(BLOCK), _aligned(BLOCK), _aligned(BLOCK), _aligned(BLOCK)
+        bits = power.view(np.int32)
         for block in range(part, len(tokens), parts):
             token, answer = tokens[block], target[block]
             residual[:] = 0
@@ -240,3 +242,4 @@ def _pass(w, v, tokens, target, scale, losses, dws, dvs, thread, threads):
                         for k in range(BLOCK):
                             total += token[d, n - 1, k] * du[e, k]
                         dws[part, h, d, e] += total
+    return losses, dws, dvs

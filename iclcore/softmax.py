@@ -6,8 +6,11 @@ that every inner loop is a vector loop across sequences; a block's scores stay i
 float32 within a block as in the published code; sums over blocks and the weights are float64.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
 import numpy as np
-from numba import get_num_threads, njit, prange, set_num_threads
+from numba import get_num_threads, njit
 
 from iclcore.models import Model, Weights
 from iclcore.task import Sequences, divide_by
@@ -29,20 +32,11 @@ class RowDescent:
         self.weights, self.lr = weights, lr
         self.views = model.factors(weights, train.x.shape[2])
         self.train, self.tests = _blocks(train, model), [_blocks(test, model) for test in tests]
-        self.threads = max(1, min(get_num_threads(), len(self.train[0][0]) // BLOCKS_A_THREAD))
         self.advance(0)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
         each from before its step. Shorter where the loss is no longer finite."""
-        allowed = get_num_threads()
-        set_num_threads(self.threads)
-        try:
-            return self._advance(steps)
-        finally:
-            set_num_threads(allowed)
-
-    def _advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         *scoring, v = self.views
         loss, errors = np.empty(steps), np.empty((steps, len(self.tests)))
         values = np.empty((steps, len(v)))
@@ -100,11 +94,30 @@ def row_pass(w: np.ndarray, v: np.ndarray, lengths: list) -> tuple[float, np.nda
     loss, dw, dv, count = 0.0, np.zeros(w.shape), np.zeros(v.shape), 0.0
     for tokens, target, divisor in lengths:
         count += float(target[:, -1].sum()) * v.shape[1]
-        parts = min(PARTS, len(tokens))
-        losses, dws, dvs = _pass(w32, v32, tokens, target, np.float32(1 / divisor), parts)
+        losses, dws, dvs = _shared_out(w32, v32, tokens, target, np.float32(1 / divisor))
         with np.errstate(all="ignore"):  # a diverging run ends by its loss, not by a warning
             loss, dw, dv = loss + losses.sum(), dw + dws.sum(axis=0), dv + dvs.sum(axis=0)
     return loss / count, 2 / count * dw, 2 / count * dv
+
+
+def _shared_out(w, v, tokens, target, scale):
+    """The pass over all blocks: (losses, dW, dv) of each part, on as many threads as have work."""
+    parts = min(PARTS, len(tokens))
+    threads = max(1, min(get_num_threads(), len(tokens) // BLOCKS_A_THREAD))
+    sums = np.zeros(parts), np.zeros((parts, *w.shape)), np.zeros((parts, *v.shape))
+    others = [
+        _pool().submit(_pass, w, v, tokens, target, scale, *sums, thread, threads)
+        for thread in range(1, threads)
+    ]
+    _pass(w, v, tokens, target, scale, *sums, 0, threads)
+    for other in others:
+        other.result()
+    return sums
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor()
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, inline="always")
@@ -131,14 +144,12 @@ def _aligned(size):
     return room[first : first + size]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, parallel=True)
-def _pass(w, v, tokens, target, scale, parts):
-    """Summed squared error and half its gradients, one share of the blocks at a time."""
+@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, nogil=True)
+def _pass(w, v, tokens, target, scale, losses, dws, dvs, thread, threads):
+    """Summed squared error and half its gradients, added to every ``threads``-th part of them."""
     heads, dim, size = w.shape
-    outputs, n = v.shape[1], tokens.shape[2]
-    losses = np.zeros(parts)
-    dws, dvs = np.zeros((parts, heads, dim, size)), np.zeros((parts, heads, outputs, size))
-    for part in prange(parts):
+    outputs, n, parts = v.shape[1], tokens.shape[2], len(losses)
+    for part in range(thread, parts, threads):
         p = _aligned(heads * n * BLOCK).reshape((heads, n, BLOCK))
         context = _aligned(heads * size * BLOCK).reshape((heads, size, BLOCK))
         u, du = (
@@ -242,4 +253,3 @@ def _pass(w, v, tokens, target, scale, parts):
                         for k in range(BLOCK):
                             total += token[d, n - 1, k] * du[e, k]
                         dws[part, h, d, e] += total
-    return losses, dws, dvs

@@ -16,9 +16,9 @@ export JUPYTER_PREFER_ENV_PATH := 1
 .PHONY: help book test lab serve bench browser clean
 
 help:
-	@echo "make book                  execute every chapter, then build the pages into _build/html"
+	@echo "make book                  execute every chapter, check it by nbval, build the pages into _build/html"
 	@echo "make book CHAPTER=merged   execute one chapter, then build; SCALE=quick for a small version"
-	@echo "make test                  lint, format, tests, notebooks: what CI runs"
+	@echo "make test                  lint, format, tests, pages in a browser: with make book, what CI runs"
 	@echo "make serve                 show the pages at http://127.0.0.1"
 	@echo "make lab                   open the chapters in JupyterLab"
 	@echo "make bench                 measure"
@@ -39,8 +39,13 @@ define build
 	@touch $(BUILT)
 endef
 
+# nbval executes once more and compares every printed number with what stands in the notebook.
 book: $(READY)
 	$(BIN)/python tools/execute.py --scale $(SCALE) $(CHAPTER)
+ifeq ($(SCALE),paper)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
+	  --nbval --nbval-current-env $(if $(CHAPTER),$(CHAPTER:%=book/%.ipynb),book)
+endif
 	$(build)
 
 $(BUILT): $(READY) $(SOURCES)
@@ -58,7 +63,6 @@ test: browser $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env book
 
 bench: $(READY)
 	$(BIN)/python -m bench

@@ -1,24 +1,22 @@
 """Full-batch gradient descent for softmax attention: one fused pass over the query's row.
 
 Softmax has no finite moments, so a step must visit the data. It need not form values or the other
-rows: Σ_m p_m V token_m = V (Σ_m p_m token_m). Sequences are kept in blocks of BLOCK, innermost, so
-that every inner loop is a vector loop across sequences; a block's scores stay in cache.
-float32 within a block as in the published code; sums over blocks and the weights are float64.
+rows: Σ_m p_m V token_m = V (Σ_m p_m token_m). The pass is compiled, in ``query_row``.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
 
 import numpy as np
-from numba import get_num_threads, njit
+from numba import get_num_threads
 
+from iclcore.lanes import WIDTH
 from iclcore.models import Model, Weights
+from iclcore.query_row import ENDED, aligned, share
 from iclcore.task import Sequences, divide_by
 
-BLOCK = 128
-LINE = 16  # float32 numbers in a cache line
-PARTS = 16  # shares of the blocks, handed to the threads: sums do not depend on how many there are
-BLOCKS_A_THREAD = 16  # fewer are done before another thread has woken
+PART = 16  # blocks a thread takes at once: 256 sequences, of which the sum is float32
 
 
 class RowDescent:
@@ -31,225 +29,102 @@ class RowDescent:
     ):
         self.weights, self.lr = weights, lr
         self.views = model.factors(weights, train.x.shape[2])
-        self.train, self.tests = _blocks(train, model), [_blocks(test, model) for test in tests]
-        self.advance(0)
+        self.row = QueryRow(model, [train, *tests], self.views[-1].shape[0])
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
         each from before its step. Shorter where the loss is no longer finite."""
         *scoring, v = self.views
-        loss, errors = np.empty(steps), np.empty((steps, len(self.tests)))
-        values = np.empty((steps, len(v)))
-        for step in range(steps):
-            values[step] = v[:, -1, -1]
-            w = (
-                scoring[0]
-                if len(scoring) == 1
-                else np.einsum("hrd,hra->hda", scoring[1], scoring[0])
-            )
-            errors[step] = [row_pass(w, v, test)[0] for test in self.tests]
-            loss[step], dw, dv = row_pass(w, v, self.train)
-            if not np.isfinite(loss[step]):
-                return loss[: step + 1], errors[: step + 1], values[: step + 1]
-            v -= self.lr * dv
-            if len(scoring) == 1:
-                w -= self.lr * dw
-            else:
-                key, query = scoring
-                pull = np.einsum("hrd,hda->hra", query, dw)
-                query -= self.lr * np.einsum("hra,hda->hrd", key, dw)
-                key -= self.lr * pull
-        if steps == 0:  # compiles, or loads what was compiled
-            w = np.zeros((len(v), self.train[0][0].shape[1] - v.shape[1], v.shape[2]))
-            row_pass(w, v, [(t[:1], y[:1], d) for t, y, d in self.train[:1]])
-        return loss, errors, values
+        errors, values = np.empty((steps, len(self.row.count))), np.empty((steps, len(v)))
+        with self.row.assisted():
+            for step in range(steps):
+                values[step] = v[:, -1, -1]
+                w = (
+                    scoring[0]
+                    if len(scoring) == 1
+                    else np.einsum("hrd,hra->hda", scoring[1], scoring[0])
+                )
+                errors[step], dw, dv = self.row.gradient(w, v)
+                if not np.isfinite(errors[step, 0]):
+                    steps = step + 1
+                    break
+                v -= self.lr * dv
+                if len(scoring) == 1:
+                    w -= self.lr * dw
+                else:
+                    key, query = scoring
+                    pull = np.einsum("hrd,hda->hra", query, dw)
+                    query -= self.lr * np.einsum("hra,hda->hrd", key, dw)
+                    key -= self.lr * pull
+        return errors[:steps, 0], errors[:steps, 1:], values[:steps]
 
 
-def _blocks(data: Sequences, model: Model) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Per length: tokens (blocks, E, n, BLOCK), targets (blocks, O + 1, BLOCK), divisor.
+class QueryRow:
+    """Mean squared errors of sets of sequences, and the gradient of the first one's.
 
-    The last target row weighs a sequence: 1, or 0 for those that only fill the last block.
+    All sets, and all lengths of each, stand in one line of blocks, so that a step is one pass.
     """
-    lengths = []
-    for tokens, target in data.prefixes():
-        fill = -len(tokens) % BLOCK
-        rows = np.pad(tokens, ((0, fill), (0, 0), (0, 0))).astype(np.float32)
-        answers = np.concatenate([target, np.ones((len(target), 1))], axis=1)
-        answers = np.pad(answers, ((0, fill), (0, 0))).astype(np.float32)
-        shape = (-1, BLOCK)
-        parts = (
-            rows.reshape(*shape, *rows.shape[1:]).transpose(0, 3, 2, 1),
-            answers.reshape(*shape, answers.shape[1]).transpose(0, 2, 1),
+
+    def __init__(self, model: Model, sets: list[Sequences], heads: int):
+        dim, outputs = sets[0].x.shape[2], sets[0].y.shape[2]
+        blocks = [-(-len(each) // WIDTH) for each in sets]
+        lengths = np.concatenate(
+            [np.repeat(each.lengths, b) for each, b in zip(sets, blocks, strict=True)]
         )
-        held = [_aligned(part.size).reshape(part.shape) for part in parts]
-        for place, part in zip(held, parts, strict=True):
-            place[...] = part
-        lengths.append((*held, divide_by(model.divisor, tokens.shape[1])))
-    return lengths
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        tokens = aligned((starts[-1], dim + outputs, WIDTH))
+        answers = aligned((len(lengths), outputs + 1, WIDTH))
+        place, parts, self.first, self.count = 0, [], [], []
+        for each, count in zip(sets, blocks, strict=True):
+            self.first.append(len(parts))
+            self.count.append(len(each) * len(each.lengths) * outputs)
+            parts.extend(range(place, place + count * len(each.lengths), PART))
+            for numbers, target in each.prefixes():
+                here = tokens[starts[place] : starts[place + count]]
+                here[...] = _across(numbers).reshape(here.shape)
+                # the last row weighs a sequence: 0 for those that only fill the last block
+                weighed = np.concatenate([target, np.ones((len(target), 1))], axis=1)
+                answers[place : place + count] = _across(weighed)
+                place += count
+        scales = np.array([1 / divide_by(model.divisor, int(n)) for n in lengths], dtype=np.float32)
+        self.threads = max(1, min(get_num_threads(), len(parts) // 2))
+        self.w = np.zeros((heads, dim, dim + outputs), dtype=np.float32)
+        self.v = np.zeros((heads, outputs, dim + outputs), dtype=np.float32)
+        self.losses = np.empty(len(parts))
+        self.slopes = [np.empty((len(parts), *factor.shape)) for factor in (self.w, self.v)]
+        self.counts = np.zeros(3, dtype=np.int64)
+        data = tokens, starts, answers, scales, np.array([*parts, place])
+        axes = tuple(range(dim + outputs))
+        self.given = self.w, self.v, data, self.losses, *self.slopes, axes, self.counts
+        # compiles, or loads what was compiled
+        share(True, *self.given[:3], self.losses[:0], *self.given[4:])
 
+    @contextmanager
+    def assisted(self) -> Iterator[None]:
+        """Inside, other threads take their share of each pass."""
+        self.counts[:] = len(self.losses), 0, 0
+        others = [Thread(target=share, args=(False, *self.given)) for _ in range(self.threads - 1)]
+        for other in others:
+            other.start()
+        try:
+            yield
+        finally:
+            self.counts[ENDED] = 1
+            for other in others:
+                other.join()
 
-def row_pass(w: np.ndarray, v: np.ndarray, lengths: list) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mean squared error and its gradients in W (H, D, E) and v (H, O, E)."""
-    w32, v32 = (np.ascontiguousarray(each, dtype=np.float32) for each in (w, v))
-    loss, dw, dv, count = 0.0, np.zeros(w.shape), np.zeros(v.shape), 0.0
-    for tokens, target, divisor in lengths:
-        count += float(target[:, -1].sum()) * v.shape[1]
-        losses, dws, dvs = _shared_out(w32, v32, tokens, target, np.float32(1 / divisor))
+    def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""
+        self.w[...], self.v[...] = w, v
+        share(True, *self.given)
         with np.errstate(all="ignore"):  # a diverging run ends by its loss, not by a warning
-            loss, dw, dv = loss + losses.sum(), dw + dws.sum(axis=0), dv + dvs.sum(axis=0)
-    return loss / count, 2 / count * dw, 2 / count * dv
+            errors = np.add.reduceat(self.losses, self.first) / self.count
+            of_first = self.first[1] if len(self.first) > 1 else len(self.losses)
+            return errors, *(2 / self.count[0] * s[:of_first].sum(axis=0) for s in self.slopes)
 
 
-def _shared_out(w, v, tokens, target, scale):
-    """The pass over all blocks: (losses, dW, dv) of each part, on as many threads as have work."""
-    parts = min(PARTS, len(tokens))
-    threads = max(1, min(get_num_threads(), len(tokens) // BLOCKS_A_THREAD))
-    sums = np.zeros(parts), np.zeros((parts, *w.shape)), np.zeros((parts, *v.shape))
-    others = [
-        _pool().submit(_pass, w, v, tokens, target, scale, *sums, thread, threads)
-        for thread in range(1, threads)
-    ]
-    _pass(w, v, tokens, target, scale, *sums, 0, threads)
-    for other in others:
-        other.result()
-    return sums
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor()
-
-
-@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, inline="always")
-def _exponential(x):
-    """e^x for x ≤ 0 in float32: 2^n by its exponent bits, 2^r by a polynomial; error 2e-7."""
-    t = max(x, np.float32(-87.0)) * np.float32(1.4426950408889634)
-    n = np.floor(t + np.float32(0.5))
-    r = (t - n) * np.float32(0.6931471805599453)
-    p = np.float32(1 / 720)
-    p = p * r + np.float32(1 / 120)
-    p = p * r + np.float32(1 / 24)
-    p = p * r + np.float32(1 / 6)
-    p = p * r + np.float32(0.5)
-    p = p * r + np.float32(1.0)
-    p = p * r + np.float32(1.0)
-    return p, n
-
-
-@njit(cache=True)
-def _aligned(size):
-    """A float32 array that starts with a cache line: a vector across two lines is loaded at half speed."""
-    room = np.empty(size + LINE, dtype=np.float32)
-    first = -(room.ctypes.data // 4) % LINE
-    return room[first : first + size]
-
-
-@njit(cache=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, nogil=True)
-def _pass(w, v, tokens, target, scale, losses, dws, dvs, thread, threads):
-    """Summed squared error and half its gradients, added to every ``threads``-th part of them."""
-    heads, dim, size = w.shape
-    outputs, n, parts = v.shape[1], tokens.shape[2], len(losses)
-    for part in range(thread, parts, threads):
-        p = _aligned(heads * n * BLOCK).reshape((heads, n, BLOCK))
-        context = _aligned(heads * size * BLOCK).reshape((heads, size, BLOCK))
-        u, du = (
-            _aligned(size * BLOCK).reshape((size, BLOCK)),
-            _aligned(size * BLOCK).reshape((size, BLOCK)),
-        )
-        pull, residual = (
-            _aligned(size * BLOCK).reshape((size, BLOCK)),
-            _aligned(outputs * BLOCK).reshape((outputs, BLOCK)),
-        )
-        top, mass, slope, power = _aligned(BLOCK), _aligned(BLOCK), _aligned(BLOCK), _aligned(BLOCK)
-        bits = power.view(np.int32)
-        for block in range(part, len(tokens), parts):
-            token, answer = tokens[block], target[block]
-            residual[:] = 0
-            for h in range(heads):
-                # score_m = (x_qᵀ W_h) token_m
-                for e in range(size):
-                    for k in range(BLOCK):
-                        u[e, k] = 0
-                    for d in range(dim):
-                        c = w[h, d, e]
-                        for k in range(BLOCK):
-                            u[e, k] += c * token[d, n - 1, k]
-                for k in range(BLOCK):
-                    top[k] = -np.inf
-                for m in range(n):
-                    row = p[h, m]
-                    for k in range(BLOCK):
-                        row[k] = 0
-                    for e in range(size):
-                        for k in range(BLOCK):
-                            row[k] += u[e, k] * token[e, m, k]
-                    for k in range(BLOCK):
-                        top[k] = max(top[k], row[k])
-                for k in range(BLOCK):
-                    mass[k] = 0
-                for m in range(n):
-                    row = p[h, m]
-                    for k in range(BLOCK):
-                        q, exponent = _exponential(row[k] - top[k])
-                        row[k] = q
-                        bits[k] = (np.int32(exponent) + np.int32(127)) << np.int32(23)
-                    for k in range(BLOCK):
-                        row[k] *= power[k]
-                        mass[k] += row[k]
-                for k in range(BLOCK):
-                    mass[k] = np.float32(1) / mass[k]
-                for m in range(n):
-                    for k in range(BLOCK):
-                        p[h, m, k] *= mass[k]
-                # context = Σ_m p_m token_m, prediction += scale · v·context
-                for e in range(size):
-                    row = context[h, e]
-                    for k in range(BLOCK):
-                        row[k] = 0
-                    for m in range(n):
-                        for k in range(BLOCK):
-                            row[k] += p[h, m, k] * token[e, m, k]
-                    for o in range(outputs):
-                        c = v[h, o, e] * scale
-                        for k in range(BLOCK):
-                            residual[o, k] += c * row[k]
-            for o in range(outputs):
-                total = np.float32(0)
-                for k in range(BLOCK):
-                    residual[o, k] = (residual[o, k] - answer[o, k]) * answer[outputs, k]
-                    total += residual[o, k] * residual[o, k]
-                losses[part] += total
-            for h in range(heads):
-                # d context = scale Σ_o residual_o v_o;  d score_m = p_m (d context·token_m − slope)
-                for k in range(BLOCK):
-                    slope[k] = 0
-                for e in range(size):
-                    for k in range(BLOCK):
-                        pull[e, k] = 0
-                        du[e, k] = 0
-                    for o in range(outputs):
-                        c = v[h, o, e] * scale
-                        total = np.float32(0)
-                        for k in range(BLOCK):
-                            pull[e, k] += c * residual[o, k]
-                            total += residual[o, k] * context[h, e, k]
-                        dvs[part, h, o, e] += total * scale
-                    for k in range(BLOCK):
-                        slope[k] += pull[e, k] * context[h, e, k]
-                for m in range(n):
-                    for k in range(BLOCK):
-                        mass[k] = -slope[k]
-                    for e in range(size):
-                        for k in range(BLOCK):
-                            mass[k] += pull[e, k] * token[e, m, k]
-                    for k in range(BLOCK):
-                        mass[k] *= p[h, m, k]
-                    for e in range(size):
-                        for k in range(BLOCK):
-                            du[e, k] += mass[k] * token[e, m, k]
-                for d in range(dim):
-                    for e in range(size):
-                        total = np.float32(0)
-                        for k in range(BLOCK):
-                            total += token[d, n - 1, k] * du[e, k]
-                        dws[part, h, d, e] += total
+def _across(numbers: np.ndarray) -> np.ndarray:
+    """Sequences (P, …) in blocks (P / WIDTH, …, WIDTH), the last one filled with zeros."""
+    fill = (-len(numbers) % WIDTH, *numbers.shape[1:])
+    numbers = np.concatenate([numbers, np.zeros(fill, dtype=numbers.dtype)])
+    return np.moveaxis(numbers.reshape(-1, WIDTH, *numbers.shape[1:]), 1, -1)

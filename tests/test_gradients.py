@@ -12,7 +12,7 @@ from iclcore.descent import MomentDescent, gradient
 from iclcore.models import Model
 from iclcore.modules import _tensors, mean_loss, module
 from iclcore.moments import Moments, coefficients, features, mix, of_population, of_sequences
-from iclcore.softmax import _blocks, row_pass
+from iclcore.softmax import PART, QueryRow
 from iclcore.task import Sequences
 
 MODELS = (
@@ -159,14 +159,29 @@ def test_softmax_rows_are_autograd(model, every_length):
     close(naive_loss(model, weights, data), loss)
     factors = model.factors(weights, 3)
     w = factors[0] if len(factors) == 2 else np.einsum("hrd,hra->hda", factors[1], factors[0])
-    got, dw, dv = row_pass(w, factors[-1], _blocks(data, model))
-    # float32 within a block of sequences
+    row = QueryRow(model, [data, data[:7]], model.heads)
+    (got, of_seven), dw, dv = row.gradient(w, factors[-1])
+    # float32 within a part
     close(got, loss, within=1e-6)
+    close(of_seven, naive_loss(model, weights, data[:7]), within=1e-6)
     close(dv, model.factors(slopes, 3)[-1], within=1e-6)
     if len(factors) == 2:
         close(dw, model.factors(slopes, 3)[0], within=1e-6)
     else:
         close(np.einsum("hrd,hda->hra", factors[1], dw), slopes["key"], within=1e-6)
+
+
+def test_softmax_threads_give_the_same_bits():
+    model, task = MergedAttention(heads=3, init=0.8, softmax=True), RegressionTask(context=7)
+    data = task.sample(16 * PART * 5 + 3)
+    w, v = model.factors(model.start(4), 4)
+    found = []
+    for threads in (1, 2, 3):
+        row = QueryRow(model, [data], 3)
+        row.threads = threads
+        with row.assisted():
+            found += [[part.tobytes() for part in row.gradient(w, v)] for _ in range(20)]
+    assert all(each == found[0] for each in found)
 
 
 # -- invariances ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ class Softmax(Explorer):
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     kind = choice("separate", "key and query", {"separate": "separate", "merged": "merged"})
-    heads = whole(5, "heads H", 1, 8)
+    heads = whole(4, "heads H", 1, 8)
     init = real(0.03, "initial weights", 1e-3, 0.5, log=True)
     context = whole(31, "context N", 2, 64)
     sequences = whole(300, "sequences P", 50, 1000)

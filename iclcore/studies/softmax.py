@@ -23,8 +23,10 @@ SEPARATE = SeparateAttention(4, 1e-2, softmax=True)
 # heads as in the captions of the paper's Figures 1 and 3, to which that of Figure 5 refers; it gives
 # neither number of sequences, learning rates nor seeds: these are our choice
 SEQUENCES, SEED, SEEDS = 1000, 10, (1, 2, 3, 4, 5, 6)
-MERGED_RUN, SEPARATE_RUN = (2000, 0.03), (5000, 0.2)  # steps, learning rate
-EVERY = 50  # steps between the weights kept of a separate run
+# steps and learning rate: twice that rate meets the edge of stability, and the last digits of the
+# initial weights decide how such a run ends
+MERGED_RUN, SEPARATE_RUN = (2000, 0.03), (10_000, 0.1)
+EVERY = 100  # steps between the weights kept of a separate run
 INPUTS_RUN, LABELS_RUN = 6, 4  # seeds: of a run whose heads read inputs, or labels
 
 
@@ -136,10 +138,13 @@ def learned(scale: str = "paper") -> Learned:
 
     The features are uncorrelated over the task, so each has a regression coefficient of its own.
     """
-    draw, steps = drawn_data(scale), 8000
-    every = np.arange(0, steps + 1, 80)
+    draw, (steps, rate) = drawn_data(scale), SEPARATE_RUN
+    steps += 6000
+    every = np.arange(0, steps + 1, 160)
     start = SEPARATE.start(TASK.dim, seed=INPUTS_RUN)
-    history = train(SEPARATE, draw.train, steps, 0.2, start=start, seed=INPUTS_RUN, snapshots=every)
+    history = train(
+        SEPARATE, draw.train, steps, rate, start=start, seed=INPUTS_RUN, snapshots=every
+    )
     fresh = draw.tests["in_context"]
     shares = np.stack([shares_learned(w, fresh, draw.covariance) for w in taken(history)])
     first = [int(every[np.argmax(share > 0.5)]) for share in shares.T]

@@ -1,7 +1,6 @@
 """The command line, as a process where the process matters."""
 
 import json
-import os
 import shlex
 import signal
 import subprocess
@@ -166,10 +165,19 @@ def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
 def test_interrupt_keeps_the_curve(kind, in_folder):
     """No bar where standard error is no terminal; Ctrl-C, twice, saves; what compiles is not hurt."""
     flags = f"train --model attnS {kind} --trainset_size 300 --epoch 1000000 --save i.csv"
-    run = subprocess.Popen(
-        command(flags), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ
+    script = (
+        "import runpy, sys\n"
+        "from iclcore import trainer\n"
+        "run = trainer._run\n"
+        "trainer._run = lambda *a: print('it descends', flush=True) or run(*a)\n"
+        f"sys.argv[1:] = {shlex.split(flags)}\n"
+        "runpy.run_module('iclcore', run_name='__main__')\n"
     )
-    time.sleep(8)
+    run = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert run.stdout.readline() == "it descends\n"
+    time.sleep(1)
     for _ in range(2):
         run.send_signal(signal.SIGINT)
         time.sleep(0.1)

@@ -83,9 +83,11 @@ def visit(browser):
         if not request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
             foreign.append(request.url)
 
-    def visit(address, ready=".ex svg .ex-axis, .ex svg .ex-cell", **settings):
+    def visit(address, ready=".ex svg .ex-axis, .ex svg .ex-cell", clock=False, **settings):
         contexts.append(browser.new_context(**settings))
         page = contexts[-1].new_page()
+        if clock:  # one that a test can put forward
+            page.clock.install()
         page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", asked)

@@ -29,12 +29,12 @@ def drawing(part) -> str:
 
 
 def wait_for_change(part, before: tuple[str, str], what: str) -> None:
-    """Drawing and summary differ from before; within two seconds, as machines under tests are slow."""
+    """Drawing and summary differ from before, once the page's clock has gone on."""
     for _ in range(40):
+        part.page.clock.run_for(500)  # what is said waits for the hand to rest
         now = drawing(part), part.locator(".ex-summary").inner_text()
         if now[0] != before[0] and now[1] != before[1]:
             return
-        part.page.wait_for_timeout(50)
     changed = [a != b for a, b in zip(now, before, strict=True)]
     pytest.fail(f"{what}: drawing changed: {changed[0]}, summary changed: {changed[1]}")
 
@@ -71,14 +71,14 @@ def place(site, name):
 
 @pytest.mark.parametrize("name", PLACES)
 def test_every_control_moves_by_keyboard(visit, site, name):
-    page = visit(place(site, name))
+    page = visit(place(site, name), clock=True)
     assert page.locator(".ex").count() == page.locator(".explorer").count()
     for part in page.locator(".ex").all():
         first = drawing(part)
         move_every_control(part)
         part.get_by_role("button", name="Reset").click()
         if part.get_attribute("data-explorer") != "softmax":  # which begins a new run
-            page.wait_for_timeout(100)
+            page.clock.run_for(100)
             assert drawing(part) == first
         for field in part.locator("input[type=number]").all():
             low, high = (float(field.get_attribute(end)) for end in ("min", "max"))
@@ -104,21 +104,11 @@ def test_axe_finds_nothing_serious(visit, site, name):
         page.emulate_media(color_scheme=theme)
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
         page.wait_for_timeout(100)
-        found = page.evaluate("axe.run(document.querySelector('main'), { preload: false })")
+        found = page.evaluate(
+            "axe.run(document.querySelector('main'), { preload: false, resultTypes: ['violations'] })"
+        )
         serious = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
         assert not [(theme, v["id"], [n["html"][:120] for n in v["nodes"]]) for v in serious]
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_it_fits_a_small_screen(visit, site, name):
-    page = visit(place(site, name), viewport={"width": 320, "height": 700})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    for part in page.locator(".ex").all():
-        assert part.evaluate(
-            """ex => [...ex.querySelectorAll("svg text, button, input, select")].every((each) => {
-                 const box = each.getBoundingClientRect();
-                 return box.left >= -1 && box.right <= innerWidth + 1; })"""
-        )
 
 
 def test_without_scripts_there_is_a_picture(visit, site):
@@ -193,12 +183,12 @@ def test_three_explorers_on_a_page_do_not_disturb_each_other(visit, site):
 
 def test_play_pause_and_step(visit, site):
     for motion in ("no-preference", "reduce"):
-        page = visit(f"{site.as_uri()}/rank_one.html", reduced_motion=motion)
+        page = visit(f"{site.as_uri()}/rank_one.html", clock=True, reduced_motion=motion)
         bar = page.locator(".ex-time input")
         page.get_by_role("button", name="Play").click()
         seen = []
         for _ in range(12):
-            page.wait_for_timeout(100)
+            page.clock.run_for(100)
             seen.append(float(bar.input_value()))
         page.get_by_role("button", name="Pause").click()
         stopped = float(bar.input_value())
@@ -206,10 +196,10 @@ def test_play_pause_and_step(visit, site):
         assert changes >= 6 if motion == "no-preference" else 1 <= changes <= 3
         clock = page.locator(".ex-clock").inner_text()
         page.get_by_role("button", name="one step on").click()
-        page.wait_for_timeout(100)
+        page.clock.run_for(100)
         assert page.locator(".ex-clock").inner_text() != clock
         page.get_by_role("button", name="one step back").click()
-        page.wait_for_timeout(300)
+        page.clock.run_for(300)
         assert float(bar.input_value()) == pytest.approx(stopped, abs=1)
 
 
@@ -374,8 +364,8 @@ def test_a_redraw_follows_the_hand(visit, site, name, record_property):
         for (const range of document.querySelectorAll(".ex-controls input[type=range]")) {
           if (range.labels[0].textContent === "dimension D" && range.max === "8") continue;
           const first = range.value;
-          for (let k = 0; k < 24; k++) {
-            range.value = +range.min + ((+range.max - range.min) * ((k * 7) % 24)) / 24;
+          for (let k = 0; k < 12; k++) {
+            range.value = +range.min + ((+range.max - range.min) * ((k * 7) % 12)) / 12;
             range.dispatchEvent(new Event("input"));
             await frame();
           }

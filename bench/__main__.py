@@ -1,6 +1,7 @@
-"""``make bench``: measure everything in one run on one machine, into bench/results.json.
+"""``make bench``: measure everything in one run on one machine.
 
-The book's chapter on speed shows that file. ``--quick`` measures less and writes nothing.
+It writes bench/results.json, a table of it and a plot, which the book's chapter on speed shows.
+``--quick`` measures less and writes nothing.
 """
 
 import argparse
@@ -11,15 +12,22 @@ import sys
 from pathlib import Path
 
 from bench import engines, machine, startup
+from bench.table import table
+from iclcore.figures import how_it_is_fast as figures
+from iclcore.studies import how_it_is_fast as study
 
-RESULTS = Path(__file__).with_name("results.json")
+HERE = Path(__file__).parent
 
 
 def measure(quick: bool) -> dict:
     """All measurements by name. The large run is first: peak memory is of all that came before."""
     large = (*engines.FOURTH[:2], 2000 if quick else 80_000, *engines.FOURTH[3:])
-    found = {"fourth_published": engines.published(large, 0 if quick else 1)}
-    found["first_published"] = engines.published(engines.FIRST, 3)
+    found = {"fourth_published": engines.published(large)}
+    found["fourth_published"]["memory_gb"] = engines.memory()
+    found["first_published"] = engines.published(engines.FIRST)
+    for name, case, times in (("first", engines.FIRST, 3), ("fourth", large, 1)):
+        row = found[f"{name}_published"]
+        row |= engines.against_naive(case, row, times)
     found["softmax"] = engines.softmax(500 if quick else 5000)
     found["step_against_blas"] = engines.against_blas()
     found["moments_against_rank_k"] = engines.moments_against_rank_k(2000 if quick else 80_000)
@@ -56,8 +64,12 @@ def main() -> int:
     found = measure(quick)
     print("\n".join(rows("", found)))
     if not quick:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-        print(f"written to {RESULTS.parent.name}/{RESULTS.name}")
+        (HERE / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+        (HERE / "results.md").write_text(table(found))
+        results = study.measured()
+        for draw in (figures.measured, figures.growth):
+            draw(results).figure.savefig(HERE / f"{draw.__name__}.svg")
+        print("written to bench/: results.json, results.md, measured.svg, growth.svg")
     return 0
 
 

@@ -4,23 +4,23 @@ import resource
 import time
 
 import numpy as np
-import torch
 
 from bench import machine
 from bench.naive import best_seconds, step_seconds
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, reference
 from iclcore.descent import MomentDescent
-from iclcore.models import Model
+from iclcore.models import Model, Weights
 from iclcore.modules import AutogradDescent
 from iclcore.moments import Moments, of_population, of_sequences
 from iclcore.softmax import RowDescent
+from iclcore.task import Sequences
 
 FIRST = (RegressionTask(), MergedAttention(heads=8, init=1e-6), 5000, 6001, 0.001)
 FOURTH = (RegressionTask(dim=8), SeparateAttention(heads=9, init=5e-3), 80_000, 20_001, 0.02)
 
 
-def published(case: tuple, naive_steps: int) -> dict:
-    """Data, moments and descent of a published linear run, and what the naive step would take."""
+def published(case: tuple) -> dict:
+    """Data, moments and descent of a published linear run."""
     task, model, sequences, steps, lr = case
     seconds = {}
     clock = time.perf_counter()
@@ -34,24 +34,25 @@ def published(case: tuple, naive_steps: int) -> dict:
     clock = time.perf_counter()
     descent.advance(steps)
     seconds["descent"] = time.perf_counter() - clock
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    row = {
-        "P": sequences,
-        "D": task.dim,
-        "H": model.heads,
-        "steps": steps,
-        **seconds,
-        "memory_gb": memory,
+    return {"P": sequences, "D": task.dim, "H": model.heads, "steps": steps, **seconds}
+
+
+def memory() -> float:
+    """Gigabytes that this process has held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def against_naive(case: tuple, row: dict, times: int) -> dict:
+    """What the naive step, timed here and now, would take for a published run, and how many times more."""
+    task, model, sequences, steps, lr = case
+    draw = reference.draw(task, model, sequences)
+    naive = step_seconds(model, draw.start, draw.train, lr, times)
+    return {
+        "naive_step": naive,
+        "naive_hours": naive * steps / 3600,
+        "times_faster": naive * steps / row["descent"],
+        "times_faster_with_moments": naive * steps / (row["moments"] + row["descent"]),
     }
-    if naive_steps:
-        naive = step_seconds(model, draw.start, draw.train, lr, naive_steps)
-        row |= {
-            "naive_step": naive,
-            "naive_hours": naive * steps / 3600,
-            "times_faster": naive * steps / seconds["descent"],
-            "times_faster_with_moments": naive * steps / (seconds["moments"] + seconds["descent"]),
-        }
-    return row
 
 
 def softmax(sequences: int) -> dict:
@@ -61,10 +62,19 @@ def softmax(sequences: int) -> dict:
     naive = step_seconds(model, draw.start, draw.train, 1e-3, 5)
     torch_rows = AutogradDescent(model, draw.start, draw.train, [], 1e-3)
     plain = best_seconds(lambda: torch_rows.advance(3), 3) / 3
-    rows = RowDescent(model, draw.start, draw.train, [], 1e-3)
-    fused = best_seconds(lambda: rows.advance(30), 10) / 30
+    fused, threads = row_step(model, draw.start, draw.train, 30)
+    # per head and token E in each of score, context, pull and slope's return, 6 for the exponential
+    tokens, size = task.context + 1, task.dim + 1
+    products = sequences * model.heads * (tokens * (4 * size + 6) + 3 * task.dim * size)
+    limit = 2 * products / (machine.peak() * threads)
     return {"P": sequences, "naive_step": naive, "torch_row_step": plain, "fused_step": fused,
-            "times_faster": naive / fused, "threads": torch.get_num_threads()}  # fmt: skip
+            "limit_step": limit, "times_faster": naive / fused, "threads": threads}  # fmt: skip
+
+
+def row_step(model: Model, start: Weights, data: Sequences, steps: int) -> tuple[float, int]:
+    """Seconds of a step of the fused pass, and on how many threads."""
+    rows = RowDescent(model, start, data, [], 1e-3)
+    return best_seconds(lambda: rows.advance(steps), 10) / steps, rows.row.threads
 
 
 def step_time(model: Model, moments: Moments, steps: int) -> float:
@@ -98,32 +108,35 @@ def moments_against_rank_k(sequences: int) -> dict:
 
 
 def growth(quick: bool) -> dict[str, list[dict]]:
-    """Cost of moments in P, N, D and of a step in D, H, R; P and N do not enter a step."""
-    model = SeparateAttention(heads=9)
-    grids = {
-        "P": [(8, 31, p) for p in (100, 1000, 10_000, *(() if quick else (100_000,)))],
-        "N": [(8, n, 1000) for n in (3, 10, 31, 100, 310)],
-        "D": [(d, 31, 1000) for d in (1, 2, 4, 8, *(() if quick else (16,)))],
+    """Cost in P, N, D, H and R, over decades: of moments, of a step on them, of a softmax step."""
+    decades = {
+        "P": (100, 1000, 10_000, *(() if quick else (100_000,))),
+        "N": (3, 10, 31, 100, 310),
+        "D": (1, 2, 4, 8, *(() if quick else (16,))),
+        "H": (1, 3, 10, 30, 100),
+        "R": (1, 2, 4, 8),
     }
     found: dict[str, list[dict]] = {}
-    for name, grid in grids.items():
-        for dim, context, sequences in grid:
-            data = RegressionTask(dim=dim, context=context).sample(sequences)
-            taken = best_seconds(lambda d=data: of_sequences(d, model), 3)
-            found.setdefault(f"moments_{name}", []).append(
-                {name: {"P": sequences, "N": context, "D": dim}[name], "seconds": taken}
-            )
-    for dim in (1, 2, 4, 8, *(() if quick else (16,))):
-        moments = of_sequences(RegressionTask(dim=dim).sample(200), model)
-        taken = step_time(model, moments, 100 if dim > 8 else 2000)
-        found.setdefault("step_D", []).append(
-            {"D": dim, "F": moments.features.size, "seconds": taken}
-        )
-    moments = of_population(RegressionTask(dim=8), model)
-    for heads in (1, 3, 10, 30, 100):
-        taken = step_time(SeparateAttention(heads=heads), moments, 500)
-        found.setdefault("step_H", []).append({"H": heads, "seconds": taken})
-    for rank in (1, 2, 4, 8):
-        taken = step_time(SeparateAttention(heads=9, rank=rank), moments, 1000)
-        found.setdefault("step_R", []).append({"R": rank, "seconds": taken})
+
+    def note(what: str, name: str, value: int, seconds: float) -> None:
+        found.setdefault(f"{what}_{name}", []).append({name: value, "seconds": seconds})
+
+    for name in ("P", "N", "D", "H"):
+        for value in decades[name]:
+            size = {"D": 8, "N": 31, "P": 1000, "H": 9} | {name: value}
+            task = RegressionTask(dim=size["D"], context=size["N"])
+            data, steps = task.sample(size["P"]), max(3, 100_000 // size["P"])
+            model = MergedAttention(heads=size["H"], init=1e-2, softmax=True)
+            taken, _ = row_step(model, model.start(size["D"]), data, steps)
+            note("softmax", name, value, taken)
+            if name != "H":  # moments know no heads
+                note("moments", name, value,
+                     best_seconds(lambda d=data: of_sequences(d, SeparateAttention()), 3))  # fmt: skip
+    for name in ("D", "H", "R"):
+        for value in decades[name]:
+            size = {"D": 8, "H": 9, "R": 1} | {name: value}
+            moments = of_sequences(RegressionTask(dim=size["D"]).sample(200), SeparateAttention())
+            model = SeparateAttention(heads=size["H"], rank=size["R"])
+            steps = 100 if size["D"] > 8 else 1000
+            note("step", name, value, step_time(model, moments, steps))
     return found

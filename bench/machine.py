@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from bench.naive import best_seconds
+from iclcore.lanes import WIDTH, across, add, dot, spread, spread_rows
 
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
@@ -40,23 +41,19 @@ def bandwidth() -> float:
     return 3 * a.nbytes / best_seconds(lambda: _stream(a, b, c), 5)
 
 
-@njit(fastmath=FAST)
-def _sweeps(x, y, times):
+@njit
+def _chains(start, axes, times):
+    """Multiply-adds of registers alone, in as many chains as hide how long one takes."""
+    first = spread_rows(start, (0,), axes)
+    half, sums = spread(np.float32(0.5)), first
     for _ in range(times):
-        for k in range(len(x)):
-            s = x[k]
-            s = s * y[k] + y[k]
-            s = s * y[k] + y[k]
-            s = s * y[k] + y[k]
-            s = s * y[k] + y[k]
-            s = s * y[k] + y[k]
-            s = s * y[k] + y[k]
-            s = s * y[k] + y[k]
-            x[k] = s * y[k] + y[k]
+        sums = add(half, sums, first)
+    return across(dot(sums, first, half))
 
 
 def peak() -> float:
-    """float32 operations a second of one core: chains of multiply-adds on arrays in the first cache."""
-    x, y, times = np.ones(2048, dtype=np.float32), np.full(2048, 0.5, dtype=np.float32), 2000
-    _sweeps(x, y, 1)
-    return 16 * len(x) * times / best_seconds(lambda: _sweeps(x, y, times), 5)
+    """float32 operations a second of one core."""
+    axes, times = (0,) * 12, 200_000
+    start = np.ones((1, len(axes)), dtype=np.float32)
+    taken = best_seconds(lambda: _chains(start, axes, times), 5)
+    return 2 * len(axes) * WIDTH * times / taken

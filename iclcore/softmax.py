@@ -87,7 +87,7 @@ class QueryRow:
                 answers[place : place + count] = _across(weighed)
                 place += count
         scales = np.array([1 / divide_by(model.divisor, int(n)) for n in lengths], dtype=np.float32)
-        self.threads = max(1, min(get_num_threads(), len(parts) // 2))
+        self.threads = min(get_num_threads(), len(parts))
         self.w = np.zeros((heads, dim, dim + outputs), dtype=np.float32)
         self.v = np.zeros((heads, outputs, dim + outputs), dtype=np.float32)
         self.losses = np.empty(len(parts))

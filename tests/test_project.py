@@ -1,6 +1,7 @@
 """The project as a whole: pins, pages, commands, and nothing of one machine in the tree."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import nbformat
 import yaml
+
+from bench.table import table
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACKED = subprocess.run(
@@ -109,3 +112,8 @@ def test_modules_are_short_enough_to_read():
         if name.endswith((".py", ".mjs")) and not name.startswith("tests/"):
             lines = len((ROOT / name).read_text().splitlines())
             assert lines <= 400, f"{name} has {lines} lines"
+
+
+def test_the_table_of_measurements_is_of_the_measurements():
+    results = json.loads((ROOT / "bench" / "results.json").read_text())
+    assert (ROOT / "bench" / "results.md").read_text() == table(results)

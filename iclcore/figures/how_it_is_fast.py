@@ -1,6 +1,17 @@
 """Pictures of the chapter on speed."""
 
-from iclcore.figures.style import BLACK, BLUE, DASHED, GREEN, ORANGE, Figure, canvas, curve, drawn
+from iclcore.figures.style import (
+    BLACK,
+    BLUE,
+    DASHED,
+    GREEN,
+    ORANGE,
+    PINK,
+    Figure,
+    canvas,
+    curve,
+    drawn,
+)
 from iclcore.studies import how_it_is_fast as study
 
 FORMS = {"full": ("every row of attention", BLUE), "row": ("the query's row", GREEN),
@@ -54,39 +65,62 @@ def costs(found: study.Costs) -> Figure:
 
 @drawn
 def measured(found: study.Measured) -> Figure:
-    """Measured seconds a step, and how they grow."""
-    figure, (left, right) = canvas(2, width=8, height=3, width_ratios=(1.25, 1))
+    """Measured seconds a step."""
+    figure, axes = canvas(width=6.4, height=3)
     results = found.results
-    first, fourth = results["first_published"], results["fourth_published"]
+    first, fourth, soft = (results[n] for n in ("first_published", "fourth_published", "softmax"))
     bars = {
         "D = 8, P = 80,000: full attention": (fourth["naive_step"], BLUE),
         "moments ": (fourth["descent"] / fourth["steps"], ORANGE),
         "D = 4, P = 5,000: full attention": (first["naive_step"], BLUE),
         "moments": (first["descent"] / first["steps"], ORANGE),
-        "softmax: full attention": (results["softmax"]["naive_step"], BLUE),
-        "softmax: query's row, torch": (results["softmax"]["torch_row_step"], GREEN),
-        "softmax: query's row, fused": (results["softmax"]["fused_step"], ORANGE),
+        "softmax: full attention": (soft["naive_step"], BLUE),
+        "query's row, torch": (soft["torch_row_step"], GREEN),
+        "query's row, fused": (soft["fused_step"], ORANGE),
     }
     for place, (seconds, color) in enumerate(bars.values()):
-        left.plot([1e-7, seconds], [place, place], color=color, linewidth=2)
-        left.plot(seconds, place, "o", color=color)
-    left.set_yticks(range(len(bars)), list(bars), fontsize=8)
-    left.invert_yaxis()
-    left.set(xscale="log", xlabel="seconds a step", xlim=(3e-7, None))
-    for name, axis, color in (("moments_P", "P", BLUE), ("moments_N", "N", GREEN)):
-        rows = results["growth"][name]
-        right.plot([r[axis] for r in rows], [r["seconds"] for r in rows], "o-", color=color, markersize=4,
-                   label=f"moments against {axis}")  # fmt: skip
-    rows = results["growth"]["step_D"]
-    right.plot([r["F"] for r in rows], [r["seconds"] for r in rows], "s-", color=ORANGE, markersize=4,
-               label="a step against F")  # fmt: skip
-    right.set(xscale="log", yscale="log", xlabel="P, N or number of features F", ylabel="seconds")
-    right.legend(fontsize=8)
+        axes.plot([1e-7, seconds], [place, place], color=color, linewidth=2)
+        axes.plot(seconds, place, "o", color=color)
+    limits = {1: results["step_against_blas"][2]["blas"], 3: results["step_against_blas"][0]["blas"],
+              6: soft["limit_step"]}  # fmt: skip
+    axes.plot(list(limits.values()), list(limits), "|", color=BLACK, markersize=14, markeredgewidth=2,
+              label="the machine's limit")  # fmt: skip
+    axes.set_yticks(range(len(bars)), list(bars), fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="seconds a step", xlim=(1e-7, None))
+    axes.legend(fontsize=8, loc="lower right")
     facts = found.facts
     alt = (
-        "Left: seconds a step on a logarithmic axis; descent on moments takes microseconds where full "
+        "Seconds a step on a logarithmic axis; descent on moments takes microseconds where full "
         f"attention takes a good part of a second to many seconds, {facts['first_times']:,} and "
         f"{facts['fourth_times']:,} times longer; fused softmax is {facts['softmax_times']:.0f} times "
-        "faster. Right: moments grow in proportion to P and N; a step grows with the number of features."
+        "faster. Marks: a BLAS matrix-vector product, and softmax's multiply-adds at the processor's peak."
+    )
+    return Figure(figure, alt)
+
+
+AXES = {"P": "sequences P", "N": "context N", "D": "dimension D", "H": "heads H", "R": "rank R"}
+TITLES = {"moments": "moments", "step": "a step on moments", "softmax": "a softmax step"}
+
+
+@drawn
+def growth(found: study.Measured) -> Figure:
+    """How measured cost grows with each size, the others held."""
+    figure, panels = canvas(3, width=8.4, height=2.9)
+    colors = dict(zip(AXES, (BLUE, GREEN, ORANGE, PINK, BLACK), strict=True))
+    for panel, (what, title) in zip(panels, TITLES.items(), strict=True):
+        for name, color in colors.items():
+            rows = found.results["growth"].get(f"{what}_{name}", [])
+            if rows:
+                panel.plot([row[name] for row in rows], [row["seconds"] for row in rows], "o-",
+                           color=color, markersize=4, label=AXES[name])  # fmt: skip
+        panel.set(xscale="log", yscale="log", xlabel="size", title=title)
+        panel.legend(fontsize=7)
+    panels[0].set_ylabel("seconds")
+    alt = (
+        "Measured seconds against one size at a time, on logarithmic axes. Left: moments grow with the "
+        "number of sequences, with the dimension, and hardly with the context. Middle: a step on moments "
+        f"takes {found.facts['step_d_times']:,.0f} times as long in the largest dimension as in one, and "
+        "little longer for more heads or rank. Right: a softmax step grows with every size."
     )
     return Figure(figure, alt)

@@ -92,6 +92,7 @@ def measured(scale: str = "paper") -> Measured:
     results = json.loads(RESULTS.read_text())
     first, fourth, soft = (results[n] for n in ("first_published", "fourth_published", "softmax"))
     at_8 = next(row for row in results["step_against_blas"] if row["D"] == 8 and row["R"] == 1)
+    grown = results["growth"]["step_D"]
     facts = {
         "first_minutes": first["naive_hours"] * 60,
         "first_ms": first["descent"] * 1e3,
@@ -104,10 +105,11 @@ def measured(scale: str = "paper") -> Measured:
         "fourth_times": int(float(f"{fourth['times_faster']:.2g}")),
         "memory": fourth["memory_gb"],
         "softmax_times": soft["times_faster"],
+        "softmax_torch_times": soft["torch_row_step"] / soft["fused_step"],
+        "softmax_limit": soft["fused_step"] / soft["limit_step"],
+        "step_d_times": grown[-1]["seconds"] / grown[0]["seconds"],
         "softmax_ms": soft["fused_step"] * 1e3,
         "blas_ratio": at_8["ratio"],
         "step_us": at_8["step"] * 1e6,
-        "cold": results["startup"]["first_result_cold"],
-        "warm": results["startup"]["first_result_warm"],
     }
     return Measured(results, facts)

@@ -50,7 +50,7 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
     points = combinations(options.grid, options.rest, refuse)
 
     from iclcore.run import Run
-    from iclcore.sweep import sweep
+    from iclcore.sweep import FolderInUse, sweep
     from iclcore.workers import ClusterGone, NoCluster
 
     clock = time.perf_counter()
@@ -72,6 +72,8 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
         swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except ValueError as error:
         refuse(f"argument --grid: {error}")
+    except FolderInUse as error:
+        refuse(f"argument --out: {error}")
     except NoCluster as error:
         refuse(f"argument --scheduler: {error}")
     except ClusterGone as error:

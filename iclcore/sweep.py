@@ -5,10 +5,13 @@ sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is
 """
 
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from zipfile import BadZipFile
 from zlib import error as BadData
@@ -71,22 +74,45 @@ def sweep(
     if not runs:
         raise ValueError("a sweep takes at least one run")
     folder = Path(folder)
-    rows = {name: _row(named[name], history) for name, history in _kept(folder, named)}
-    swept = Swept(folder, named, rows, len(rows))
-    missing = [run for name, run in named.items() if name not in rows]
-    if missing:
-        with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
-            (folder / "runs").mkdir(parents=True, exist_ok=True)
-            try:
-                _carry_out(missing, workers, swept)
-            except (ClusterGone, KeyboardInterrupt) as error:
-                why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
-                kept = len(rows) - len(swept.ended("failed"))
-                told = f"{kept} of {len(runs)} runs are kept in {folder}; run again to go on"
-                raise type(error)(f"{why}: {told}") from None
-    swept = replace(swept, rows={name: rows[name] for name in named})
-    _write_table(swept)
+    with _held(folder):
+        rows = {name: _row(named[name], history) for name, history in _kept(folder, named)}
+        swept = Swept(folder, named, rows, len(rows))
+        missing = [run for name, run in named.items() if name not in rows]
+        if missing:
+            with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
+                (folder / "runs").mkdir(exist_ok=True)
+                try:
+                    _carry_out(missing, workers, swept)
+                except (ClusterGone, KeyboardInterrupt) as error:
+                    why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
+                    kept = len(rows) - len(swept.ended("failed"))
+                    told = f"{kept} of {len(runs)} runs are kept in {folder}; run again to go on"
+                    raise type(error)(f"{why}: {told}") from None
+        swept = replace(swept, rows={name: rows[name] for name in named})
+        _write_table(swept)
     return swept
+
+
+class FolderInUse(Exception):
+    """Another sweep writes there."""
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """The folder for this sweep alone, to its end or to the end of its process, however that comes."""
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            flock(handle, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(f"{folder} is in use by another sweep") from None
+        yield
+    finally:
+        os.close(handle)
+        if new and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> None:

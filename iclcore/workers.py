@@ -49,7 +49,7 @@ class Cores:
     def __enter__(self) -> "Cores":
         _stop.clear()
         self._undo = _one_thread()
-        self._pool = ThreadPoolExecutor(self.jobs)
+        self._pool = ThreadPoolExecutor(self.jobs, initializer=_alone)
         return self
 
     def __exit__(self, *error) -> None:
@@ -171,6 +171,13 @@ def _one_thread() -> Callable[[], None]:
     return undo
 
 
+def _alone() -> None:
+    """Compiled code that is run by this thread asks no other for help: each core has its own task."""
+    import numba
+
+    numba.set_num_threads(1)
+
+
 _settling, _settle = Lock(), cache(_one_thread)
 
 
@@ -178,4 +185,5 @@ def _settled(function: Callable, *arguments: Any) -> Any:
     """What a cluster's worker does: it is there for nothing else and stays as it is set."""
     with _settling:
         _settle()
+    _alone()
     return function(*arguments)

@@ -61,8 +61,11 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
         assert swept.rows[run.name]["test_in_weight"] == kept.series["test_in_weight"][-1]
 
 
-def test_a_killed_sweep_continues_where_it_was(in_folder):
-    """Killed by its process id: nothing that was done is done again, and the result is the same."""
+def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
+    """Killed by its process id: nothing that was done is done again, and the result is the same.
+
+    While it runs the folder is its own; its end, of whatever kind, frees the folder.
+    """
     line = "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --epoch 60000 --lr 0.01 --trainset_size 100"
     process = subprocess.Popen(
         [sys.executable, "-m", "iclcore", "sweep", *shlex.split(line), "--out", "out"]
@@ -71,6 +74,9 @@ def test_a_killed_sweep_continues_where_it_was(in_folder):
     while not runs.exists() or len(list(runs.glob("*.npz"))) < 2:
         assert process.poll() is None
         time.sleep(0.01)
+    with pytest.raises(SystemExit, match="2"):
+        main(["sweep", *shlex.split(line), "--out", "out"])
+    assert "argument --out: out is in use by another sweep" in capsys.readouterr().err
     os.kill(process.pid, signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     done = {path.name: path.stat().st_mtime_ns for path in runs.glob("*.npz")}

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -32,9 +31,10 @@ from iclcore.cli_common import (
 )
 from iclcore.history import write_whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
+from iclcore.run import Run, carry_out, prepare
 from iclcore.stability import stable_rate
 from iclcore.task import SPECTRA, RegressionTask
-from iclcore.trainer import ENGINES, train
+from iclcore.trainer import ENGINES
 
 # Every run tried at this multiple of the edge of stability left all bounds or never came to rest;
 # between one and it some find a flatter end, so those are let run.
@@ -177,11 +177,31 @@ def problem(options: argparse.Namespace, refuse: Callable) -> tuple[RegressionTa
     return task, SeparateAttention(**shared, rank=options.rank, softmax=options.softmax)
 
 
+def run_of(
+    options: argparse.Namespace, task: RegressionTask, model: Model, refuse: Callable
+) -> Run:
+    """The run that the flags of ``train`` say."""
+    try:
+        return Run(
+            task,
+            model,
+            sequences=options.trainset_size,
+            tests=options.testset_size,
+            steps=options.epoch,
+            lr=options.lr,
+            seed=options.seed,
+            values=options.track_value,
+            engine=options.engine,
+        )
+    except ValueError as error:
+        name, _, takes = str(error).partition(" ")
+        flag = {"sequences": "trainset_size", "tests": "testset_size"}.get(name, name)
+        refuse(f"argument --{flag}: {takes}")
+
+
 def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     task, model = problem(options, refuse)
     check_files(options, refuse)
-    if options.engine == "moments" and options.softmax:
-        refuse("argument --engine: moments takes linear attention, so leave out --softmax")
     small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
     if not options.softmax and task.in_context == 1 and small:
         limit = HOPELESS * stable_rate(task, model)
@@ -191,30 +211,9 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
                 f"the edge of stability; {options.lr:g} diverges once training is under way"
             )
     enough_memory(options, refuse)
-    try:
-        checks.enough_to_whiten("argument --testset_size:", options.testset_size, task.dim)
-        if task.in_context == 1:
-            checks.enough_to_whiten("argument --trainset_size:", options.trainset_size, task.dim)
-    except ValueError as error:
-        refuse(str(error))
+    run = run_of(options, task, model, refuse)
 
-    from iclcore import reference  # after the checks: it loads torch
-
-    clock = time.perf_counter()
-    drawn = reference.draw(task, model, options.trainset_size, options.testset_size, options.seed)
-    seconds = {"data": time.perf_counter() - clock}
-    history = train(
-        model, drawn.train, options.epoch, options.lr,
-        start=drawn.start, seed=options.seed, engine=options.engine,
-        tests={f"test_{name}": data for name, data in drawn.tests.items()},
-        settings={
-            "RegressionTask": asdict(task), "draws": "reference",
-            "sequences": options.trainset_size, "test_sequences": options.testset_size,
-        },
-    )  # fmt: skip
-    history.seconds = seconds | history.seconds
-    if not options.track_value:
-        del history.series["value"]
+    history = carry_out(prepare([run]), run)
 
     def draw():
         from iclcore import figures

@@ -49,26 +49,13 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
         refuse("argument --jobs: goes without --scheduler, whose workers are as many as they are")
     points = combinations(options.grid, options.rest, refuse)
 
-    from iclcore.run import Run
+    from iclcore.cli import run_of
     from iclcore.sweep import FolderInUse, sweep
     from iclcore.workers import ClusterGone, NoCluster
 
     clock = time.perf_counter()
     try:
-        runs = [
-            Run(
-                task,
-                model,
-                sequences=flags.trainset_size,
-                tests=flags.testset_size,
-                steps=flags.epoch,
-                lr=flags.lr,
-                seed=flags.seed,
-                values=flags.track_value,
-                engine=flags.engine,
-            )
-            for flags, task, model in points
-        ]
+        runs = [run_of(*point, refuse) for point in points]
         swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except ValueError as error:
         refuse(f"argument --grid: {error}")

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from itertools import product
-from threading import Lock
 from typing import Any
 
 from iclcore.checks import choice, enough_to_whiten, positive, seed, whole
@@ -15,13 +15,10 @@ from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import ENGINES, choose, train
-from iclcore.workers import heed
 
 Sets = dict[str, Sequences | Moments]
 # python and scipy have no say in a training run
 MATTER = ("iclcore", "numpy", "numba", "torch")
-
-_every_core = Lock()  # softmax training uses all: not two at a time
 
 
 @dataclass(frozen=True)
@@ -118,44 +115,42 @@ class Start:
 
     sets: Sets  # ``train`` and the tests
     weights: Weights
+    seconds: dict[str, float]
 
 
 def prepare(runs: Sequence[Run]) -> dict[Run, Start]:
     """The starts of runs that share a draw: sequences are drawn once, moments taken once."""
     from iclcore import reference  # loads torch
 
-    first = runs[0]
+    first, clock = runs[0], time.perf_counter()
     draw = reference.draw(first.task, first.model, first.sequences, first.tests, first.seed)
     drawn: Sets = {"train": draw.train} | {f"test_{name}": s for name, s in draw.tests.items()}
-    sets: dict[Any, Sets] = {None: drawn}
+    seconds = {"data": time.perf_counter() - clock, "moments": 0.0}
+    sets: dict[Any, tuple[Sets, dict[str, float]]] = {None: (drawn, seconds)}
     starts = {}
     for run in runs:
-        kind = None
-        if choose(run.model, run.engine) == "moments":
+        kind, clock = None, time.perf_counter()
+        if choose(run.model, run.engine, draw.train) == "moments":
             kind = isinstance(run.model, CubicMLP), run.model.divisor
         if kind not in sets:
-            sets[kind] = {name: of_sequences(data, run.model) for name, data in drawn.items()}
-        starts[run] = Start(sets[kind], draw.start_of(run.model))
+            taken = {name: of_sequences(data, run.model) for name, data in drawn.items()}
+            sets[kind] = taken, seconds | {"moments": time.perf_counter() - clock}
+        starts[run] = Start(sets[kind][0], draw.start_of(run.model), sets[kind][1])
     return starts
 
 
-def carry_out(starts: dict[Run, Start], run: Run) -> History:
-    """Train. The history keeps no seconds, so that the same run is the same file."""
+def carry_out(
+    starts: dict[Run, Start], run: Run, progress: Callable[[int], object] | None = None
+) -> History:
+    """Train, and tell ``progress`` of steps that were taken."""
     start = starts[run]
     tests = dict(start.sets)
     data = tests.pop("train")
-
-    def training() -> History:
-        return train(
-            run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
-            seed=run.seed, engine=run.engine, progress=heed,
-        )  # fmt: skip
-
-    if choose(run.model, run.engine) == "rows":
-        with _every_core:
-            history = training()
-    else:
-        history = training()
+    history = train(
+        run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
+        seed=run.seed, engine=run.engine, progress=progress,
+    )  # fmt: skip
     if not run.values:
         del history.series["value"]
-    return replace(history, settings=run.settings, seconds={})
+    seconds = start.seconds | {k: s for k, s in history.seconds.items() if k != "moments"}
+    return replace(history, settings=run.settings, seconds=seconds)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from iclcore.history import History, versions, write_whole
 from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
-from iclcore.workers import Cluster, ClusterGone, Cores
+from iclcore.workers import Cluster, ClusterGone, Cores, heed
 
 __all__ = ["Run", "Swept", "grid", "sweep"]
 
@@ -131,7 +131,7 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
         if i >= workers.jobs:
             ready = starts.popleft()
             for run in order[i - workers.jobs]:
-                pending[workers.submit(carry_out, ready, run)] = run
+                pending[workers.submit(carry_out, ready, run, heed)] = run
             del ready  # so that sequences are let go when their last run is done
     total, differing = len(swept.runs), swept.axes
 
@@ -146,7 +146,8 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
                 swept.rows[run.name] = {"run": run.name, **run.row, "ended": "failed"}
                 _say(f"{told(run)} failed: {type(outcome).__name__}: {outcome}".splitlines()[0])
             else:
-                outcome.to_npz(_file(swept.folder, run.name))
+                # without its seconds, so that the same run is the same file
+                replace(outcome, seconds={}).to_npz(_file(swept.folder, run.name))
                 swept.rows[run.name] = _row(run, outcome)
                 if outcome.ended == "diverged":
                     _say(f"{told(run)} diverged at step {outcome.steps[-1]}")

@@ -198,7 +198,7 @@ def test_moments_in_chunks_are_those_of_all_sequences_at_once():
         ("rank=1,2", "--model attnM", "--rank", "goes with --model attnS"),
         ("seed=0:2", "--save f.csv", "--save", "--out"),
         ("seed=0:2", "--fish 3", "--fish", "no flag of sweep"),
-        ("trainset_size=4,100", "", "--grid", "at least 5 sequences"),
+        ("trainset_size=4,100", "", "--trainset_size", "at least 5 sequences"),
         ("seed=0:2", "--scheduler tcp://h:1 --jobs 2", "--jobs", "without --scheduler"),
         ("seed=0:2", "--out file/inside", "--out", "a folder to write in"),
     ],

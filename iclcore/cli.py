@@ -132,7 +132,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return options.run(options, parser.error)
     except KeyboardInterrupt:
-        print("interrupted before the first step: nothing to keep", file=sys.stderr)
+        sweep = options.command == "sweep"
+        kept = f"finished runs are kept in {options.out}" if sweep else "nothing is written"
+        print(f"interrupted: {kept}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of a pipe left
         sys.stdout = None

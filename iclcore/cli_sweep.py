@@ -15,6 +15,7 @@ from pathlib import Path
 
 from iclcore.cli_common import COUNT, Parser, alike
 from iclcore.history import write_whole
+from iclcore.interrupts import noted
 
 MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
 
@@ -73,8 +74,9 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
 
     from iclcore.figures.runs import swept as draw
 
-    picture = draw(swept)
-    write_whole(options.out / "figure.png", lambda file: file.write(picture.file()))
+    with noted():  # all is computed: a late Ctrl-C must not cost the figure
+        picture = draw(swept)
+        write_whole(options.out / "figure.png", lambda file: file.write(picture.file()))
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     print(f"{len(runs)} runs, {swept.found} of them found in {options.out}: {told}")

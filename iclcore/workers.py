@@ -16,6 +16,8 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from iclcore.interrupts import noted
+
 ANSWER = 2  # seconds that a scheduler has to answer
 LOOK = 1  # seconds between looks at whether the scheduler is still there
 
@@ -54,8 +56,9 @@ class Cores:
 
     def __exit__(self, *error) -> None:
         _stop.set()
-        self._pool.shutdown(cancel_futures=True)
-        self._undo()
+        with noted():  # an impatient second Ctrl-C must not leave threads behind
+            self._pool.shutdown(cancel_futures=True)
+            self._undo()
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         return self._pool.submit(_resolved, function, arguments)

@@ -32,14 +32,10 @@ from iclcore.cli_common import (
 from iclcore.history import write_whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.run import Run, carry_out, prepare
-from iclcore.stability import stable_rate
+from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import ENGINES
 
-# Every run tried at this multiple of the edge of stability left all bounds or never came to rest;
-# between one and it some find a flatter end, so those are let run.
-HOPELESS = 8
-LARGEST = 10  # tokens for which the edge is known in a moment; with few examples it is too noisy
 THEORY_POINTS = 201
 
 
@@ -204,14 +200,11 @@ def run_of(
 def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     task, model = problem(options, refuse)
     check_files(options, refuse)
-    small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
-    if not options.softmax and task.in_context == 1 and small:
-        limit = HOPELESS * stable_rate(task, model)
-        if options.lr > limit:
-            refuse(
-                f"argument --lr: takes at most {limit:.2g} with this model and task, {HOPELESS} times "
-                f"the edge of stability; {options.lr:g} diverges once training is under way"
-            )
+    limit = hopeless_rate(task, model)
+    if limit and options.lr > limit:
+        refuse(
+            f"argument --lr: takes at most {limit:.2g} with this model and task; {options.lr:g} diverges"
+        )
     enough_memory(options, refuse)
     run = run_of(options, task, model, refuse)
 

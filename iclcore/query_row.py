@@ -71,7 +71,7 @@ def aligned(shape):
 
 @njit(cache=True, nogil=True)
 def share(leads, w, v, data, losses, dws, dvs, axes, counts):
-    """Every part's summed squared error and half its gradients in W and v: rows of losses, dws, dvs.
+    """Every part's summed squared error, and half its gradients in W and v as far as dws and dvs have rows.
 
     w (H, D, E) and v (H, O, E) are float32. data: tokens (tokens, E, WIDTH), where each block of them
     starts, answers (blocks, O + 1, WIDTH), one divided by each block's divisor, where each part starts.
@@ -138,6 +138,8 @@ def share(leads, w, v, data, losses, dws, dvs, axes, counts):
                 error = error * load(answers, (block, outputs))
                 loss = fused(error, error, loss)
                 store(residual, (o,), scale * error)
+            if part >= len(dws):
+                continue
             for h in range(heads):
                 # d context = Σ_o residual_o v_o;  d score_m = p_m (d context·token_m − slope)
                 sums, pull, du = rows(context, (h,), axes), no_rows(axes), no_rows(axes)
@@ -153,7 +155,7 @@ def share(leads, w, v, data, losses, dws, dvs, axes, counts):
                 for d in range(dim):
                     put(dw, (h, d), add(load(tokens, (last, d)), du, rows(dw, (h, d), axes)))
         losses[part] = across(loss)
-        for h in range(heads):
+        for h in range(heads if part < len(dws) else 0):
             for e in range(size):
                 for d in range(dim):
                     dws[part, h, d, e] = across(load(dw, (h, d, e)))

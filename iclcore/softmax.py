@@ -36,7 +36,8 @@ class RowDescent:
         each from before its step. Shorter where the loss is no longer finite."""
         *scoring, v = self.views
         errors, values = np.empty((steps, len(self.row.count))), np.empty((steps, len(v)))
-        with self.row.assisted():
+        # a diverging run ends by its loss, not by a warning
+        with self.row.assisted(), np.errstate(all="ignore"):
             for step in range(steps):
                 values[step] = v[:, -1, -1]
                 w = (
@@ -91,7 +92,8 @@ class QueryRow:
         self.w = np.zeros((heads, dim, dim + outputs), dtype=np.float32)
         self.v = np.zeros((heads, outputs, dim + outputs), dtype=np.float32)
         self.losses = np.empty(len(parts))
-        self.slopes = [np.empty((len(parts), *factor.shape)) for factor in (self.w, self.v)]
+        of_first = [*self.first[1:], len(parts)][0]
+        self.slopes = [np.empty((of_first, *factor.shape)) for factor in (self.w, self.v)]
         self.counts = np.zeros(3, dtype=np.int64)
         data = tokens, starts, answers, scales, np.array([*parts, place])
         axes = tuple(range(dim + outputs))
@@ -117,10 +119,8 @@ class QueryRow:
         """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""
         self.w[...], self.v[...] = w, v
         share(True, *self.given)
-        with np.errstate(all="ignore"):  # a diverging run ends by its loss, not by a warning
-            errors = np.add.reduceat(self.losses, self.first) / self.count
-            of_first = self.first[1] if len(self.first) > 1 else len(self.losses)
-            return errors, *(2 / self.count[0] * s[:of_first].sum(axis=0) for s in self.slopes)
+        errors = np.add.reduceat(self.losses, self.first) / self.count
+        return errors, *(2 / self.count[0] * slope.sum(axis=0) for slope in self.slopes)
 
 
 def _across(numbers: np.ndarray) -> np.ndarray:

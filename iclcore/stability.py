@@ -7,7 +7,34 @@ import numpy as np
 from iclcore import theory
 from iclcore.models import CubicMLP, Factors, Model, SeparateAttention
 from iclcore.moments import coefficients, features, of_population
-from iclcore.task import RegressionTask
+from iclcore.task import RegressionTask, divide_by
+
+# Every linear run tried at this multiple of the edge where training ends left all bounds or never
+# came to rest; between one and it some find a flatter end.
+HOPELESS = 8
+LARGEST = 10  # tokens for which that edge is known in a moment; with few examples it is too noisy
+
+
+def hopeless_rate(task: RegressionTask, model: Model) -> float | None:
+    """A learning rate above which training is known to diverge, or None where none is known."""
+    if getattr(model, "softmax", False):
+        return 2 * even_rate(
+            task, model
+        )  # at 1.2 times it all runs tried left; twice, for small samples
+    small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
+    return HOPELESS * stable_rate(task, model) if task.in_context == 1 and small else None
+
+
+def even_rate(task: RegressionTask, model: Model) -> float:
+    """2/sharpness of softmax attention that is still even over its T tokens, as it is at the start.
+
+    It says ŷ = Σ_h v_h·(mean token)/divisor, so the loss is quadratic in v, and steepest where all heads
+    read the mean input, of covariance Λ/T, along its first eigenvector. Attention that sharpens
+    before v has left makes it steeper still.
+    """
+    tokens = range(2 if task.every_length else task.context + 1, task.context + 2)
+    means = np.mean([1 / (n * divide_by(model.divisor, n) ** 2) for n in tokens])
+    return float(task.outputs / (model.heads * max(task.eigenvalues) * means))
 
 
 def stable_rate(task: RegressionTask, model: Model) -> float:

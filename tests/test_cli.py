@@ -82,6 +82,7 @@ def test_engines_give_one_curve(in_folder):
         ("--testset 3", "--testset_size", "at least 5 sequences"),
         ("--lr inf", "--lr", "finite"),
         ("--lr 5", "--lr", "diverges"),
+        ("--softmax --head 8 --lr 30", "--lr", "takes at most 20 with"),
         ("--init -1", "--init", "above 0"),
         ("--save nowhere/f.csv", "--save", "folder to write in"),
         ("--json .", "--json", "folder to write in"),

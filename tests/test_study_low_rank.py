@@ -8,7 +8,7 @@ from conftest import close
 from iclcore import RegressionTask, SeparateAttention, reference, theory, train
 from iclcore.figures import low_rank as figures
 from iclcore.moments import of_population
-from iclcore.studies import low_rank
+from iclcore.studies import conservation, low_rank
 from iclcore.theory.low_rank import head_value, wait_slope
 
 
@@ -73,7 +73,7 @@ def test_head_value_is_where_training_leaves_the_head():
 
 
 def test_drift_is_first_order_in_the_learning_rate():
-    found = low_rank.conservation("quick")
+    found = conservation.drift("quick")
     assert 0.95 < found.facts["slope_least"] <= found.facts["slope_most"] < 1.1
     v, k, q = found.sizes[:, -1]
     close([k, q], [v, v], within=0.005)  # the drift at learning rate 0.02

@@ -9,12 +9,13 @@ from conftest import close
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.modules import _tensors, mean_loss, module
+from iclcore.studies import small_scores
 from iclcore.studies import softmax as study
 
 
 @pytest.fixture(scope="module")
 def data():
-    return study.mirrored(RegressionTask().sample(100, seed=3))
+    return small_scores.mirrored(RegressionTask().sample(100, seed=3))
 
 
 def loss_at(model, weights, data):
@@ -25,7 +26,7 @@ def loss_at(model, weights, data):
 def test_small_scores_are_the_leading_terms(kind, data):
     """Weights of size s: what the leading terms leave out is one order of s smaller than they are."""
     model = replace(kind(heads=3, softmax=True), init=1.0)
-    unit, (drive, drag, power) = model.start(4, seed=2), study.leading(data)
+    unit, (drive, drag, power) = model.start(4, seed=2), small_scores.leading(data)
     rest = []
     for size in (2e-2, 1e-2):
         weights = {name: size * array for name, array in unit.items()}
@@ -38,7 +39,7 @@ def test_small_scores_are_the_leading_terms(kind, data):
 def test_small_scores_of_the_population():
     """A and κ as measured on many sequences, in standard errors."""
     task = RegressionTask(dim=3, context=5)
-    parts = [study.leading(task.sample(2000, seed=s)) for s in range(40)]
+    parts = [small_scores.leading(task.sample(2000, seed=s)) for s in range(40)]
     drive, drag = theory.small_scores(task)
     for exact, samples in ((drive, [p[0] for p in parts]), (drag, [p[1] for p in parts])):
         error = np.std(samples, axis=0, ddof=1) / np.sqrt(len(parts))
@@ -69,7 +70,7 @@ def test_mirrored_sequences_stand_on_a_saddle(data):
 
 
 def test_escape_is_predicted():
-    found = study.escape("quick").facts
+    found = small_scores.escape("quick").facts
     # a tenth of the loss is not infinitely little: three percent at the starts of the chapter
     assert found["merged_error"] < 0.05 and found["separate_error"] < 0.03
     close(found["decade"], found["decade_theory"], within=0.02)

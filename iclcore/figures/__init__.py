@@ -1,6 +1,7 @@
 """One function a figure: what a study found in, a picture with its alt text out."""
 
 from iclcore.figures import (
+    conservation,
     context_length,
     how_it_is_fast,
     in_weight,
@@ -10,6 +11,7 @@ from iclcore.figures import (
     phase_diagram,
     plateaus,
     rank_one,
+    small_scores,
     softmax,
     task,
     task_allocation,
@@ -20,6 +22,7 @@ from iclcore.figures.style import Figure
 
 __all__ = [
     "Figure",
+    "conservation",
     "context_length",
     "how_it_is_fast",
     "in_weight",
@@ -31,6 +34,7 @@ __all__ = [
     "plateaus",
     "rank_one",
     "run",
+    "small_scores",
     "softmax",
     "task",
     "task_allocation",

@@ -1,7 +1,8 @@
 """The published code's draws: the same flags and seed give its data and its initial weights.
 
 Two generators run side by side, NumPy's legacy one and PyTorch's; what matters is the order in
-which each is asked. That of the first paper's code (commit 5bef809) is followed here, its float32 included.
+which each is asked. That of the first paper's code (commit 5bef809) is followed here, its float32 included,
+and the order of its sums: past the edge of stability the last bit of a number decides how a run ends.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from iclcore.models import Layer, Model, Weights
 from iclcore.task import RegressionTask, Sequences
 
 # numpy's draws pass through float64 and through this many sequences at a time, to bound memory
-CHUNK = 2000
+CHUNK = 10_000
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,21 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
         enough_to_whiten("sequences", sequences, task.dim)
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
     shared = torch.randn(task.dim, task.outputs, generator=generator)
-    shared = shared * (np.sqrt(task.dim) / shared.norm())
+    shared = shared * task.dim**0.5 / shared.norm()
     covariance = _covariance(task, legacy)
 
     def sample(count: int, in_context: float) -> Sequences:
         x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
+        x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
         if in_context == 1:
-            y = x @ _whiten(own)
+            y = torch.einsum("ptd,pdo->pto", x, _whiten(own))
         elif in_context == 0:
             y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
             own[int(count * in_context) :] = shared
-            y = x @ own
+            y = torch.einsum("ptd,pdo->pto", x, own)
         return Sequences(x.numpy(), y.numpy(), task.every_length)
 
     train = sample(sequences, task.in_context)
@@ -75,12 +77,14 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> Float[np.ndarray, "D D"]:
-    values = task.eigenvalues[::-1]
     if task.spectrum == "white":
-        return np.diag(values)
+        return np.eye(task.dim) / task.dim
     basis = np.linalg.qr(legacy.randn(task.dim, task.dim))[0]
     # published: eigenvalues 1, 2, …, D in this order; the other spectra ascend in the same way
-    return (basis * values) @ basis.T
+    linear = task.spectrum == "linear"
+    values = np.arange(1, task.dim + 1) if linear else task.eigenvalues[::-1]
+    covariance = basis @ np.diag(values) @ basis.T
+    return covariance / np.trace(covariance)
 
 
 def _inputs(
@@ -93,16 +97,17 @@ def _inputs(
         part = x[first : first + CHUNK]
         flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
         part[:] = flat.reshape(part.shape)
-    return x - x.mean(axis=0)
+    return x
 
 
 def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
     """For each output: zero mean and unit unbiased covariance over the sequences."""
-    white = []
+    own, white = own - own.mean(dim=0, keepdim=True), []
     for vectors in own.unbind(dim=2):
-        vectors = vectors - vectors.mean(dim=0)
         values, basis = torch.linalg.eigh(torch.cov(vectors.T).reshape(2 * vectors.shape[1:]))
-        white.append(vectors @ (basis * values.rsqrt()) @ basis.T)
+        spread = torch.from_numpy(np.sqrt(values.numpy()))  # as published: torch rounds differently
+        root = basis @ torch.diag(1 / spread) @ basis.T
+        white.append(vectors @ root.T)
     return torch.stack(white, dim=2)
 
 

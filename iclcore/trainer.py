@@ -15,7 +15,8 @@ from iclcore.models import Model, Weights
 from iclcore.moments import Moments, features, of_sequences
 from iclcore.task import Sequences
 
-ENGINES = ("auto", "moments", "autograd")
+ENGINES = ("auto", "moments", "autograd", "published")
+BY_TORCH = ("autograd", "published")
 MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
 TAKEN = ("step", "loss", "value")  # columns of every run
 FIRST_BLOCK, BLOCK_SECONDS = 16, 0.1  # steps tried first; then as many as take about this long
@@ -47,7 +48,8 @@ def train(
 ) -> History:
     """Full-batch gradient descent from ``start`` (else drawn from ``seed``).
 
-    Linear models run on moments, softmax on the query's row; ``autograd`` runs the torch module.
+    Linear models run on moments, softmax on the query's row; ``autograd`` runs the torch module, and
+    ``published`` the operations of the first paper's code in float32.
     Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
     weights at ``snapshots`` and at the end. ``progress`` is told of steps as they are done, instead of
     a bar on the terminal. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
@@ -114,7 +116,7 @@ def train(
 
 
 def choose(model: Model, engine: str = "auto", data: Sequences | Moments | None = None) -> str:
-    """The engine for a model: ``moments``, ``rows`` or ``autograd``.
+    """The engine for a model: ``moments``, ``rows``, ``autograd`` or ``published``.
 
     Moments hold F² numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes autograd.
     """
@@ -122,11 +124,11 @@ def choose(model: Model, engine: str = "auto", data: Sequences | Moments | None 
     softmax = getattr(model, "softmax", False)
     if engine == "moments" and softmax:
         raise ValueError("engine moments takes linear models: softmax has no finite moments")
-    if (softmax or engine == "autograd") and isinstance(data, Moments):
-        raise ValueError("softmax and autograd take sequences as data, not moments")
+    if (softmax or engine in BY_TORCH) and isinstance(data, Moments):
+        raise ValueError("softmax, autograd and published take sequences as data, not moments")
     if engine == "auto" and softmax:
         return "rows"
-    if engine != "autograd" and isinstance(data, Sequences):
+    if engine not in BY_TORCH and isinstance(data, Sequences):
         size = features(model, data.x.shape[2], data.y.shape[2]).size
         if size > MOST_FEATURES:
             if engine == "moments":
@@ -143,6 +145,8 @@ def _engine(kind: str) -> type:
         from iclcore.descent import MomentDescent as engine
     elif kind == "rows":
         from iclcore.softmax import RowDescent as engine
+    elif kind == "published":
+        from iclcore.published import PublishedDescent as engine
     else:
         from iclcore.modules import AutogradDescent as engine
     return engine

@@ -120,8 +120,10 @@ def share(leads, w, v, data, losses, dws, dvs, axes, counts):
                     score = dot(u, rows(tokens, (first + m,), axes), zero)
                     store(p, (h, m), score)
                     top = larger(top, score)
+                store(mass, (h,), top)
+            for h in range(heads):
                 # context = Σ_m p_m token_m, prediction += v·context
-                total, sums = zero, no_rows(axes)
+                top, total, sums = load(mass, (h,)), zero, no_rows(axes)
                 for m in range(n):
                     q = power_of_two(load(p, (h, m)) - top)
                     store(p, (h, m), q)

@@ -27,6 +27,7 @@ from iclcore.lanes import (
 )
 
 TAKEN, FINISHED, ENDED = 0, 1, 2  # the counts that threads share
+PATIENCE = 1_000_000  # looks for more work, of about a nanosecond each
 
 
 def _atomic(operation: str):
@@ -76,7 +77,8 @@ def share(leads, w, v, data, losses, dws, dvs, axes, counts):
     w (H, D, E) and v (H, O, E) are float32. data: tokens (tokens, E, WIDTH), where each block of them
     starts, answers (blocks, O + 1, WIDTH), one divided by each block's divisor, where each part starts.
     The thread that leads opens a pass, and returns when all of it is done. The others take parts of
-    one pass after the other until ENDED; they wait awake, for to be woken takes longer than a part.
+    one pass after the other until ENDED. They wait awake, for to be woken takes longer than a part, but
+    not for long: where there are fewer cores than threads, who waits would keep who works from one.
     """
     tokens, starts, answers, scales, parts = data
     heads, dim, size = w.shape
@@ -95,9 +97,10 @@ def share(leads, w, v, data, losses, dws, dvs, axes, counts):
         if part >= len(losses):
             while leads and _read(counts, FINISHED) < len(losses):
                 pass
-            while not leads and _read(counts, TAKEN) >= len(losses) and not _read(counts, ENDED):
-                pass
-            if leads or _read(counts, ENDED):
+            looks = PATIENCE * (not leads)
+            while looks > 0 and _read(counts, TAKEN) >= len(losses) and not _read(counts, ENDED):
+                looks -= 1
+            if looks == 0 or _read(counts, ENDED):
                 return
             continue
         loss = zero

@@ -85,7 +85,9 @@ class Cluster:
         # takes a second, which runs on the cores need not wait
         from distributed import Client
 
-        if not asyncio.run(_answers(self.address)):
+        with ThreadPoolExecutor(1) as aside:  # a notebook has a loop running in its own thread
+            answers = aside.submit(asyncio.run, _answers(self.address)).result()
+        if not answers:
             raise NoCluster(f"no Dask scheduler answers at {self.address}")
         # that a scheduler is gone is said in one line, by the sweep
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)

@@ -7,6 +7,7 @@ Exit status 2: a line says which flag was wrong, before any work. 3: the loss st
 import argparse
 import io
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.run import Run, carry_out, prepare, rises_at
 from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
-from iclcore.trainer import ENGINES
+from iclcore.trainer import ENGINES, choose
 
 THEORY_POINTS = 201
 
@@ -207,15 +208,18 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     check_files(options, refuse)
     limit = hopeless_rate(task, model)
     if limit and options.lr > limit:
+        unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
+        most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
         refuse(
-            f"argument --lr: takes at most {limit:.2g} with this model and task; {options.lr:g} diverges"
+            f"argument --lr: takes at most {most:.2g} with this model and task; "
+            f"{options.lr:g} diverges"
         )
-    enough_memory(options, refuse)
     run = run_of(options, task, model, refuse)
+    enough_memory(run, refuse)
 
     history = carry_out(prepare([run]), run)
     step = rises_at(history.loss) if history.engine == "rows" else None
-    if step and history.ended == "finished":
+    if step is not None and history.ended == "finished":
         print(f"from step {step} the loss rises: past the edge of stability rounding decides the rest; "
               "--engine published goes on as the authors' code does", file=sys.stderr)  # fmt: skip
 
@@ -227,14 +231,19 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     return report(history, options, draw)
 
 
-def enough_memory(options: argparse.Namespace, refuse: Callable) -> None:
+def enough_memory(run: Run, refuse: Callable) -> None:
     """Refuse what this machine cannot hold: of sequences, weights and records, the largest."""
-    size = options.in_dim + options.out_dim
-    needs = {  # bytes: the tokens are there twice in float32, the rest is float64
-        "--trainset_size": 8 * options.trainset_size * options.seq_len * size,
-        "--testset_size": 16 * options.testset_size * options.seq_len * size,
-        "--head_num": 16 * options.head_num * size**2,
-        "--epoch": 16 * options.epoch * (3 + options.head_num),
+    task, heads = run.task, run.model.heads
+    size, kind = task.dim + task.outputs, choose(run.model, run.engine, (task.dim, task.outputs))
+    # bytes of a sequence: its tokens twice in float32, in most engines its prefixes, and scores
+    one = 8 * size * (task.context + 1)
+    one += 0 if kind == "moments" else 8 * size * sum(task.lengths)
+    one += 8 * heads * sum(n**2 for n in task.lengths) if kind == "published" else 0
+    needs = {
+        "--trainset_size": run.sequences * one,
+        "--testset_size": 2 * run.tests * one,
+        "--head_num": 16 * heads * size**2,
+        "--epoch": 16 * run.steps * (3 + heads),
     }
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     name, need = max(needs.items(), key=lambda item: item[1])

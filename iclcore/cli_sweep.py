@@ -68,6 +68,8 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
         print(error, file=sys.stderr)
         return 3
     except KeyboardInterrupt as error:
+        if not error.args:  # before the first run
+            raise
         print(error, file=sys.stderr)
         return 130
     seconds = time.perf_counter() - clock

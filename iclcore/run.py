@@ -20,7 +20,7 @@ from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import ENGINES, choose, train
 
 Sets = dict[str, Sequences | Moments]
-AFFORDABLE = 5e9  # scores: about 20 s in the published operations
+AFFORDABLE, AT_ONCE = 5e9, 3e7  # scores in all and a step: published, about 20 s and a gigabyte
 # python and scipy have no say in a training run
 MATTER = ("iclcore", "numpy", "numba", "torch")
 
@@ -48,7 +48,7 @@ class Run:
         whole("sequences", self.sequences)
         if self.task.in_context == 1:
             enough_to_whiten("sequences", self.sequences, self.task.dim)
-        choose(self.model, self.engine)
+        choose(self.model, self.engine, (self.task.dim, self.task.outputs))
 
     @property
     def settings(self) -> dict:
@@ -74,10 +74,9 @@ class Run:
 
     @property
     def scores(self) -> float:
-        """Scores of a token against a token that the published operations compute in all."""
-        longest = self.task.context + 1
-        lengths = range(2 if self.task.every_length else longest, longest + 1)
-        return self.steps * self.sequences * self.model.heads * sum(n**2 for n in lengths)
+        """Scores of a token against a token that the published operations compute at each step."""
+        sequences = self.sequences + 2 * self.tests
+        return sequences * self.model.heads * sum(n**2 for n in self.task.lengths)
 
     @property
     def draw(self) -> tuple:
@@ -141,7 +140,7 @@ def prepare(runs: Sequence[Run]) -> dict[Run, Start]:
     starts = {}
     for run in runs:
         kind, clock = None, time.perf_counter()
-        if choose(run.model, run.engine, draw.train) == "moments":
+        if choose(run.model, run.engine, (run.task.dim, run.task.outputs)) == "moments":
             kind = isinstance(run.model, CubicMLP), run.model.divisor
         if kind not in sets:
             taken = {name: of_sequences(data, run.model) for name, data in drawn.items()}
@@ -170,8 +169,10 @@ def carry_out(
 
     history = by(run.engine)
     follow = run.engine == "auto" and history.engine == "rows" and history.ended == "finished"
-    if follow and rises_at(history.loss) and run.scores < AFFORDABLE:
-        history = by("published")
+    follow = follow and run.scores < AT_ONCE and run.scores * run.steps < AFFORDABLE
+    if follow and rises_at(history.loss) is not None:
+        followed = by("published")
+        history = history if followed.ended == "interrupted" else followed
     if not run.values:
         del history.series["value"]
     seconds = start.seconds | {k: s for k, s in history.seconds.items() if k != "moments"}

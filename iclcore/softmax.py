@@ -106,14 +106,15 @@ class QueryRow:
         """Inside, other threads take their share of each pass."""
         self.counts[:] = len(self.losses), 0, 0
         others = [Thread(target=share, args=(False, *self.given)) for _ in range(self.threads - 1)]
-        for other in others:
-            other.start()
         try:
+            for other in others:
+                other.start()
             yield
         finally:
             self.counts[ENDED] = 1
             for other in others:
-                other.join()
+                if other.ident:
+                    other.join()
 
     def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""

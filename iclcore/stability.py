@@ -17,10 +17,8 @@ LARGEST = 10  # tokens for which that edge is known in a moment; with few exampl
 
 def hopeless_rate(task: RegressionTask, model: Model) -> float | None:
     """A learning rate above which training is known to diverge, or None where none is known."""
-    if getattr(model, "softmax", False):
-        return 2 * even_rate(
-            task, model
-        )  # at 1.2 times it all runs tried left; twice, for small samples
+    if getattr(model, "softmax", False):  # past 1.2 times it all left but some of two sequences
+        return HOPELESS * even_rate(task, model)
     small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
     return HOPELESS * stable_rate(task, model) if task.in_context == 1 and small else None
 
@@ -32,8 +30,7 @@ def even_rate(task: RegressionTask, model: Model) -> float:
     read the mean input, of covariance Λ/T, along its first eigenvector. Attention that sharpens
     before v has left makes it steeper still.
     """
-    tokens = range(2 if task.every_length else task.context + 1, task.context + 2)
-    means = np.mean([1 / (n * divide_by(model.divisor, n) ** 2) for n in tokens])
+    means = np.mean([1 / (n * divide_by(model.divisor, n) ** 2) for n in task.lengths])
     return float(task.outputs / (model.heads * max(task.eigenvalues) * means))
 
 

@@ -108,11 +108,13 @@ def _held(folder: Path) -> Iterator[None]:
             flock(handle, LOCK_EX | LOCK_NB)
         except BlockingIOError:
             raise FolderInUse(f"{folder} is in use by another sweep") from None
-        yield
+        try:
+            yield
+        finally:
+            if new and not any(folder.iterdir()):
+                folder.rmdir()
     finally:
         os.close(handle)
-        if new and not any(folder.iterdir()):
-            folder.rmdir()
 
 
 def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> None:

@@ -19,7 +19,7 @@ ENGINES = ("auto", "moments", "autograd", "published")
 BY_TORCH = ("autograd", "published")
 MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
 TAKEN = ("step", "loss", "value")  # columns of every run
-FIRST_BLOCK, BLOCK_SECONDS = 16, 0.1  # steps tried first; then as many as take about this long
+BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
 
 
 @runtime_checkable
@@ -66,7 +66,10 @@ def train(
                 f"{', '.join(TAKEN)}, and no number at the end"
             )
     sets = [data, *tests.values()]
-    kind = choose(model, engine, data)
+    given = isinstance(data, Moments)
+    kind = choose(model, engine, None if given else (data.x.shape[2], data.y.shape[2]))
+    if kind != "moments" and given:
+        raise ValueError(f"engine {kind} takes sequences as data, not moments")
     for each in (each for each in sets if isinstance(each, Sequences)):
         if not (np.isfinite(each.x).all() and np.isfinite(each.y).all()):
             raise ValueError("data takes finite numbers; there is one that is not")
@@ -115,26 +118,25 @@ def train(
         )
 
 
-def choose(model: Model, engine: str = "auto", data: Sequences | Moments | None = None) -> str:
+def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = None) -> str:
     """The engine for a model: ``moments``, ``rows``, ``autograd`` or ``published``.
 
-    Moments hold F² numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes autograd.
+    ``sizes`` are D and O. Moments hold F² numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes
+    autograd.
     """
     choice("engine", engine, ENGINES)
     softmax = getattr(model, "softmax", False)
     if engine == "moments" and softmax:
         raise ValueError("engine moments takes linear models: softmax has no finite moments")
-    if (softmax or engine in BY_TORCH) and isinstance(data, Moments):
-        raise ValueError("softmax, autograd and published take sequences as data, not moments")
     if engine == "auto" and softmax:
         return "rows"
-    if engine not in BY_TORCH and isinstance(data, Sequences):
-        size = features(model, data.x.shape[2], data.y.shape[2]).size
+    if engine not in BY_TORCH and sizes:
+        size = features(model, *sizes).size
         if size > MOST_FEATURES:
             if engine == "moments":
                 raise ValueError(
                     f"engine moments takes at most {MOST_FEATURES:,} features, not {size:,} "
-                    f"(D = {data.x.shape[2]}): autograd does without"
+                    f"(D = {sizes[0]}): autograd does without"
                 )
             return "autograd"
     return "moments" if engine == "auto" else engine
@@ -163,7 +165,7 @@ def _run(
     from tqdm import tqdm
 
     taken: dict[int, Weights] = {}
-    blocks, done, ended, size = [], 0, "finished", FIRST_BLOCK
+    blocks, done, ended, size = [], 0, "finished", 1
     hidden = True if progress else None  # None: a bar on a terminal, else none
     bar = tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False)
     tell = progress or bar.update

@@ -82,7 +82,15 @@ def test_engines_give_one_curve(in_folder):
         ("--testset 3", "--testset_size", "at least 5 sequences"),
         ("--lr inf", "--lr", "finite"),
         ("--lr 5", "--lr", "diverges"),
-        ("--softmax --head 8 --lr 30", "--lr", "takes at most 20 with"),
+        ("--lr 0.041", "--lr", "at most 0.04 with"),
+        ("--engine moments --in_dim 40", "--engine", "at most 8,000 features"),
+        ("--softmax --vary_len --seq_len 9000", "--trainset_size", "takes less: this needs"),
+        (
+            "--engine published --seq_len 9000 --lr 1e-5",
+            "--trainset_size",
+            "takes less: this needs",
+        ),
+        ("--softmax --head 8 --lr 100", "--lr", "takes at most 80 with"),
         ("--init -1", "--init", "above 0"),
         ("--save nowhere/f.csv", "--save", "folder to write in"),
         ("--json .", "--json", "folder to write in"),
@@ -186,6 +194,17 @@ def test_interrupt_keeps_the_curve(kind, in_folder):
     assert run.returncode == 130, (out, err)
     assert err.count("\n") == 1 and "they are kept" in err
     assert len(History.from_csv("i.csv").loss) > 10
+
+
+def test_a_softmax_loss_that_rises_goes_on_as_published_or_says_so(in_folder, capsys):
+    """Even at its first step. A set that is too large for that keeps what is there, and a line says it."""
+    flags = "train --softmax --init 1 --head_num 3 --seed 3 --lr 2 --epoch 6 --trainset_size"
+    assert main(shlex.split(f"{flags} 300")) == 0
+    said = capsys.readouterr()
+    assert "engine published" in said.out and not said.err
+    assert main(shlex.split(f"{flags} 10000")) == 0
+    said = capsys.readouterr()
+    assert "engine rows" in said.out and "the loss rises" in said.err
 
 
 def test_theory(in_folder, capsys):

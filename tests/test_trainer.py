@@ -165,7 +165,7 @@ def test_half_written_files_do_not_appear(tmp_path, monkeypatch):
             lambda: train(
                 MergedAttention(softmax=True), of_population(TASK, MergedAttention()), 5, 0.1
             ),
-            "take sequences as data",
+            "takes sequences as data",
         ),
     ],
 )

@@ -5,8 +5,7 @@ whole sequences, fresh batches, in torch (loaded when first used). Weights are d
 the heads in front. ``spectral`` trains the same model when the weights are decomposable.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from iclcore.checks import whole
 from iclcore.history import History
 from iclcore.spectral import FIGURE_1, chunks, descend, mean_and_error
 from iclcore.theory.multihead import MultiTask, check
+from iclcore.workers import one_torch_thread
 
 
 def start(
@@ -138,7 +138,7 @@ def train_full(
         return value.item()
 
     arrays = {name: weight.detach().numpy() for name, weight in weights.items()}
-    with _one_thread():
+    with one_torch_thread():
         return descend(
             "full",
             task,
@@ -162,22 +162,8 @@ def test_loss(
     generator = torch.Generator().manual_seed(seed)
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
     losses = []
-    with _one_thread():
+    with one_torch_thread():
         for size in chunks(count):
             tokens, query, answer = sequences(task, size, generator)
             losses.append((predict(tensors, tokens, query) - answer).square().double().numpy())
     return mean_and_error(np.concatenate(losses))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The matrices of a step are too small to share: where the cores have other work, threads that
-    wait for each other cost up to tenfold."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

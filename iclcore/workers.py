@@ -10,6 +10,7 @@ import os
 import queue
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import cache
 from threading import Event, Lock
 from typing import Any
@@ -156,6 +157,20 @@ async def _answers(address: str) -> bool:
             return (await asyncio.wait_for(there.identity(), ANSWER))["type"] == "Scheduler"
     except Exception:  # whatever else may sit there and say
         return False
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """For matrices too small to share: where the cores have other work, threads that wait for each
+    other cost up to tenfold."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _one_thread() -> Callable[[], None]:

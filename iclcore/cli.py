@@ -114,10 +114,8 @@ def build_parser(multihead: bool = False) -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a terminal without Greek letters shows a question mark
+    # a terminal without Greek letters shows a question mark
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     model = Parser(add_help=False)  # the flag that says which flags there are

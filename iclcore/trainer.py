@@ -44,7 +44,6 @@ def train(
     snapshots: Sequence[int] | np.ndarray = (),
     engine: str = "auto",
     progress: Callable[[int], object] | None = None,
-    settings: dict | None = None,
 ) -> History:
     """Full-batch gradient descent from ``start`` (else drawn from ``seed``).
 
@@ -101,13 +100,7 @@ def train(
         series |= {name: errors[:, i] for i, name in enumerate(tests)}
         return History(
             series=series,
-            settings={
-                "seed": seed,
-                **describe(model),
-                "steps": steps,
-                "lr": lr,
-                **(settings or {}),
-            },
+            settings={"seed": seed, **describe(model), "steps": steps, "lr": lr},
             ended=ended,
             engine=descent.engine,
             floor=sets[0].floor() if kind == "moments" else None,

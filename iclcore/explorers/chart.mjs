@@ -6,7 +6,7 @@
 //   { title, heat: { rows, columns, values, max, signed }, x: { label }, y: { label } }
 // color: 0 … 7 of the palette, or "theory", "quiet", "ink"; the style sheet knows what they look like.
 
-const FONT = 12, LETTER = 6.6;
+const FONT = 12, LETTER = 7.8;  // of the widest sans serif a system may have: what is beside a chart is cut off
 
 export const format = (value) => {
   if (value === 0) return "0";
@@ -97,7 +97,8 @@ function lines(panel, width, height, id) {
   const longest = Math.max(0, ...named.map((each) => each.name.length));
   const yTicks = ticks(y, Math.max(2, Math.floor(height / 52)));
   const left = 26 + LETTER * Math.max(...yTicks.map((each) => format(each).length));
-  const right = width - (longest ? Math.min(0.4 * width, 10 + LETTER * longest) : 14);
+  const half = (LETTER / 2) * Math.max(...ticks(x, 2).map((each) => format(each).length));
+  const right = width - Math.max(half, longest ? Math.min(0.4 * width, 10 + LETTER * longest) : 14);
   const top = 10, bottom = height - 38;
   const sx = scale(x, left, right), sy = scale(y, bottom, top);
   let svg = `<clipPath id="${id}"><rect x="${left}" y="${top - 4}" width="${right - left}" height="${bottom - top + 6}"/></clipPath>`;

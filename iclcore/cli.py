@@ -35,7 +35,7 @@ from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.run import Run, carry_out, prepare, rises_at
 from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
-from iclcore.trainer import ENGINES, choose
+from iclcore.trainer import ENGINES
 
 THEORY_POINTS = 201
 
@@ -232,7 +232,7 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
 def enough_memory(run: Run, refuse: Callable) -> None:
     """Refuse what this machine cannot hold: of sequences, weights and records, the largest."""
     task, heads = run.task, run.model.heads
-    size, kind = task.dim + task.outputs, choose(run.model, run.engine, (task.dim, task.outputs))
+    size, kind = task.dim + task.outputs, run.kind
     # bytes of a sequence: its tokens twice in float32, in most engines its prefixes, and scores
     one = 8 * size * (task.context + 1)
     one += 0 if kind == "moments" else 8 * size * sum(task.lengths)

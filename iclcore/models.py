@@ -8,6 +8,7 @@ The factors (W, v) or (K, Q, v) of c are the only weights that can move.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -129,6 +130,7 @@ class CubicMLP(Model):
 
     heads: int = 8
     init: float = 1e-6
+    softmax: ClassVar[bool] = False
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         return [

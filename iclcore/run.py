@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclcore.checks import choice, enough_to_whiten, positive, seed, whole
+from iclcore.checks import enough_to_whiten, positive, seed, whole
 from iclcore.history import History, describe, versions
 from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import ENGINES, choose, train
+from iclcore.trainer import choose, train
 
 Sets = dict[str, Sequences | Moments]
 AFFORDABLE, AT_ONCE = 5e9, 3e7  # scores in all and a step: published, about 20 s and a gigabyte
@@ -43,12 +43,11 @@ class Run:
         whole("steps", self.steps)
         seed("seed", self.seed)
         positive("lr", self.lr)
-        choice("engine", self.engine, ENGINES)
         enough_to_whiten("tests", whole("tests", self.tests, least=0), self.task.dim)
         whole("sequences", self.sequences)
         if self.task.in_context == 1:
             enough_to_whiten("sequences", self.sequences, self.task.dim)
-        choose(self.model, self.engine, (self.task.dim, self.task.outputs))
+        _ = self.kind  # refuses an engine that cannot
 
     @property
     def settings(self) -> dict:
@@ -71,6 +70,11 @@ class Run:
     @cached_property
     def name(self) -> str:
         return name_of(self.settings, _here())
+
+    @property
+    def kind(self) -> str:
+        """The engine that ``engine`` stands for."""
+        return choose(self.model, self.engine, (self.task.dim, self.task.outputs))
 
     @property
     def scores(self) -> float:
@@ -140,7 +144,7 @@ def prepare(runs: Sequence[Run]) -> dict[Run, Start]:
     starts = {}
     for run in runs:
         kind, clock = None, time.perf_counter()
-        if choose(run.model, run.engine, (run.task.dim, run.task.outputs)) == "moments":
+        if run.kind == "moments":
             kind = isinstance(run.model, CubicMLP), run.model.divisor
         if kind not in sets:
             taken = {name: of_sequences(data, run.model) for name, data in drawn.items()}

@@ -17,7 +17,7 @@ LARGEST = 10  # tokens for which that edge is known in a moment; with few exampl
 
 def hopeless_rate(task: RegressionTask, model: Model) -> float | None:
     """A learning rate above which training is known to diverge, or None where none is known."""
-    if getattr(model, "softmax", False):  # past 1.2 times it all left but some of two sequences
+    if model.softmax:  # past 1.2 times it all left but some of two sequences
         return HOPELESS * even_rate(task, model)
     small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
     return HOPELESS * stable_rate(task, model) if task.in_context == 1 and small else None

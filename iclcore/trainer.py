@@ -118,7 +118,7 @@ def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = N
     autograd.
     """
     choice("engine", engine, ENGINES)
-    softmax = getattr(model, "softmax", False)
+    softmax = model.softmax
     if engine == "moments" and softmax:
         raise ValueError("engine moments takes linear models: softmax has no finite moments")
     if engine == "auto" and softmax:

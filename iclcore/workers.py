@@ -10,7 +10,7 @@ import os
 import queue
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from threading import Event, Lock
 from typing import Any
@@ -51,7 +51,7 @@ class Cores:
 
     def __enter__(self) -> "Cores":
         _stop.clear()
-        self._undo = _one_thread()
+        self._held = _one_thread()
         self._pool = ThreadPoolExecutor(self.jobs, initializer=_alone)
         return self
 
@@ -59,7 +59,7 @@ class Cores:
         _stop.set()
         with noted():  # an impatient second Ctrl-C must not leave threads behind
             self._pool.shutdown(cancel_futures=True)
-            self._undo()
+            self._held.close()
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         return self._pool.submit(_resolved, function, arguments)
@@ -173,22 +173,16 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _one_thread() -> Callable[[], None]:
-    """Linear algebra gets one thread in this process; what is returned takes that back.
+def _one_thread() -> ExitStack:
+    """Linear algebra gets one thread in this process, until what is returned is closed.
 
-    Only while no task runs: to look for libraries while another thread loads one can lock both.
+    Only while no task runs: to look for libraries while another thread loads one can lock both. So
+    torch is loaded here, not by the first task that needs it.
     """
-    import torch  # for the same reason here, not by the first task that needs it
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    limits = threadpool_limits(1)
-
-    def undo() -> None:
-        limits.restore_original_limits()
-        torch.set_num_threads(before)
-
-    return undo
+    held = ExitStack()
+    held.enter_context(one_torch_thread())
+    held.enter_context(threadpool_limits(1))
+    return held
 
 
 def _alone() -> None:

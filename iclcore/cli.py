@@ -209,7 +209,7 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
         most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
         refuse(
-            f"argument --lr: takes at most {most:.2g} with this model and task; "
+            f"argument --lr: takes at most {most:g} with this model and task; "
             f"{options.lr:g} diverges"
         )
     run = run_of(options, task, model, refuse)

@@ -120,9 +120,11 @@ def report(history: History, options: argparse.Namespace, draw: Callable[[], "Fi
             record = history.record() | {"steps": steps, "final_loss": final_loss(history)}
             text = json.dumps(record, indent=2) + "\n"
             write_whole(options.json, lambda file: file.write(text.encode()))
-    seconds = ", ".join(f"{name} {value:.3g}" for name, value in history.seconds.items())
+    spent = {name: value for name, value in history.seconds.items() if value}
+    seconds = ", ".join(f"{name} {value:.3g}" for name, value in spent.items())
     floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
-    print(f"{steps} steps, loss {final_loss(history)}{floor}")
+    final = final_loss(history)
+    print(f"{steps} steps, loss {'none' if final is None else f'{final:.8g}'}{floor}")
     print(f"engine {history.engine}; seconds: {seconds}")
     if options.show:
         show(draw(), picture_of(options))

@@ -106,12 +106,11 @@ def test_whitened_task_vectors_move_the_top_level_less():
     close(found, [1, 1], within=0.02)
 
 
-def test_waits_for_a_new_head_are_long_but_for_races():
+def test_waits_for_a_new_head_are_long_but_for_races(stairs):
     """Of the alt text: no brief wait above rank one, and none at the start."""
-    found = low_rank.staircases("quick")
-    for rank, spent in zip(low_rank.RANKS, found.spent, strict=True):
+    for rank, spent in zip(low_rank.RANKS, stairs.spent, strict=True):
         brief = low_rank._brief(spent, rank)
-        assert (len(brief) == found.facts["brief"]) if rank == 1 else not brief, (rank, brief)
+        assert (len(brief) == stairs.facts["brief"]) if rank == 1 else not brief, (rank, brief)
         assert all(m for _, m in brief)
 
 

@@ -32,7 +32,7 @@ from iclcore.cli_common import (
 )
 from iclcore.history import write_whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
-from iclcore.run import Run, carry_out, prepare, rises_at
+from iclcore.run import Run, carry_out, prepare
 from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import ENGINES
@@ -216,10 +216,13 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     enough_memory(run, refuse)
 
     history = carry_out(prepare([run]), run)
-    step = rises_at(history.loss) if history.engine == "rows" else None
-    if step is not None and history.ended == "finished":
-        print(f"from step {step} the loss rises: past the edge of stability rounding decides the rest; "
-              "--engine published goes on as the authors' code does", file=sys.stderr)  # fmt: skip
+    if history.past_edge is not None:
+        other = "; --engine published goes on as the authors' code does"
+        print(
+            f"from step {history.past_edge} learning rate × sharpness exceeds 2, and rounding decides"
+            f" how the run goes on{other * (history.engine != 'published')}",
+            file=sys.stderr,
+        )
 
     def draw():
         from iclcore import figures

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from iclcore.moments import Moments
 
 SERIES = "series"
 WEIGHTS = ("snapshots", "final")
@@ -26,19 +30,22 @@ class History:
 
     ``steps`` numbers the rows; ``snapshots[name][i]`` are the weights before step ``snapshot_steps[i]``.
     ``ended`` is ``finished``, ``interrupted`` or ``diverged``: then the last loss is not finite.
+    ``past_edge``: of a run whose loss rises, the step from which learning rate × sharpness exceeds 2.
     """
 
     series: dict[str, np.ndarray]
     settings: dict = field(default_factory=dict)
     ended: str = "finished"
     engine: str = ""
-    floor: float | None = None
+    floor_found: float | None = None
+    past_edge: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     snapshot_steps: np.ndarray = field(default_factory=lambda: np.arange(0))
     snapshots: dict[str, np.ndarray] = field(default_factory=dict)
     final: dict[str, np.ndarray] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     steps: np.ndarray | None = None
+    moments: "Moments | None" = field(default=None, repr=False)  # what it was trained on, not kept
 
     def __post_init__(self) -> None:
         if self.steps is None:
@@ -47,6 +54,13 @@ class History:
     @property
     def loss(self) -> np.ndarray:
         return self.series["loss"]
+
+    @property
+    def floor(self) -> float | None:
+        """The least loss that any linear attention can reach on the training data; found when first asked."""
+        if self.floor_found is None and self.moments is not None:
+            self.floor_found = self.moments.floor()
+        return self.floor_found
 
     @property
     def seed(self) -> int | None:
@@ -60,6 +74,7 @@ class History:
             "engine": self.engine,
             "ended": self.ended,
             "floor": self.floor,
+            "past_edge": self.past_edge,
             "seconds": self.seconds,
         }
 
@@ -105,6 +120,7 @@ class History:
             name: parts[0] if f"{name}_1" not in names else np.stack(parts, axis=1)
             for name, parts in series.items()
         }
+        record["floor_found"] = record.pop("floor")
         return cls(series=stacked, steps=rows[:, 0].astype(int), **record)
 
     def to_npz(self, path: str | Path) -> None:
@@ -125,6 +141,7 @@ class History:
                     kind, name = key.split("/", 1)
                     groups[kind][name] = stored[key]
             record = json.loads(str(stored["record"]))
+            record["floor_found"] = record.pop("floor")
             plain = {name: stored[name] for name in ("steps", "snapshot_steps")}
         return cls(**groups, **plain, **record)
 

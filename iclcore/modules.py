@@ -5,12 +5,14 @@ what both must agree with. Tokens are (P, n, E) with the query last and its y se
 prediction is (P, O).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
+from iclcore.models import CubicMLP, Factors, MergedAttention, Model, SeparateAttention, Weights
 from iclcore.task import Sequences, divide_by
 
 
@@ -129,6 +131,23 @@ class AutogradDescent:
 def mean_loss(net: nn.Module, lengths: list[tuple[Tensor, Tensor]]) -> Tensor:
     """Mean squared error over sequences and outputs, then over the lengths."""
     return torch.stack([(net(tokens) - y).square().mean() for tokens, y in lengths]).mean()
+
+
+def gradient_of(model: Model, data: Sequences, like: Weights) -> Callable[[Factors], Factors]:
+    """∂L/∂factors of the torch module; weights that cannot move are left at zero."""
+    sets, dim, outputs = _tensors(data), data.x.shape[2], data.y.shape[2]
+
+    def gradient(factors: Factors) -> Factors:
+        weights = {name: np.zeros_like(array) for name, array in like.items()}
+        for view, factor in zip(model.factors(weights, dim), factors, strict=True):
+            view[...] = factor
+        net = module(model, weights, outputs)
+        names, parameters = zip(*net.named_parameters(), strict=True)
+        slopes = torch.autograd.grad(mean_loss(net, sets), parameters)
+        found = {name: slope.numpy() for name, slope in zip(names, slopes, strict=True)}
+        return model.factors(found, dim)
+
+    return gradient
 
 
 def _tensors(data: Sequences) -> list[tuple[Tensor, Tensor]]:

@@ -12,12 +12,15 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 from tqdm import tqdm
 
 from iclcore.compiled import fill_features
 from iclcore.models import CubicMLP, Factors, Model
 from iclcore.task import RegressionTask, Sequences, divide_by
 
+SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
 CHUNK = 2000  # sequences whose features are held at a time: 6 MB at D = 8
 
 
@@ -70,9 +73,16 @@ class Moments:
         return float(self.power + quadratic.mean())
 
     def floor(self) -> float:
-        """The least loss any linear attention can reach: power − crossᵀ gram⁺ cross."""
-        c = np.linalg.lstsq(self.gram, self.cross.T, rcond=1e-12)[0].T
-        least = self.power - np.einsum("of,of->o", self.cross, c).mean()
+        """The least loss any linear attention can reach: power − crossᵀ gram⁺ cross.
+
+        By gram = UᵀU with pivots: of fewer sequences than features gram has no inverse, but cross is
+        in its range. F³/3 operations: a tenth of a second at D = 16, some seconds at D = 24.
+        """
+        smallest = SINGULAR * self.gram.diagonal().max()
+        upper, pivots, rank, _ = dpstrf(self.gram, tol=smallest)
+        known = self.cross[:, pivots[:rank] - 1].T
+        fitted = solve_triangular(upper[:rank, :rank], known, trans="T")
+        least = self.power - (fitted**2).sum() / len(self.cross)
         return max(0.0, float(least))  # round-off, where the fit is exact
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import get_num_threads
 
 from iclcore.lanes import WIDTH
-from iclcore.models import Model, Weights
+from iclcore.models import Factors, Model, Weights
 from iclcore.query_row import ENDED, aligned, share
 from iclcore.task import Sequences, divide_by
 
@@ -34,29 +34,20 @@ class RowDescent:
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
         each from before its step. Shorter where the loss is no longer finite."""
-        *scoring, v = self.views
-        errors, values = np.empty((steps, len(self.row.count))), np.empty((steps, len(v)))
+        errors, values = (
+            np.empty((steps, len(self.row.count))),
+            np.empty((steps, len(self.views[-1]))),
+        )
         # a diverging run ends by its loss, not by a warning
         with self.row.assisted(), np.errstate(all="ignore"):
             for step in range(steps):
-                values[step] = v[:, -1, -1]
-                w = (
-                    scoring[0]
-                    if len(scoring) == 1
-                    else np.einsum("hrd,hra->hda", scoring[1], scoring[0])
-                )
-                errors[step], dw, dv = self.row.gradient(w, v)
+                values[step] = self.views[-1][:, -1, -1]
+                errors[step], slopes = self.row.of_factors(self.views)
                 if not np.isfinite(errors[step, 0]):
                     steps = step + 1
                     break
-                v -= self.lr * dv
-                if len(scoring) == 1:
-                    w -= self.lr * dw
-                else:
-                    key, query = scoring
-                    pull = np.einsum("hrd,hda->hra", query, dw)
-                    query -= self.lr * np.einsum("hra,hda->hrd", key, dw)
-                    key -= self.lr * pull
+                for view, slope in zip(self.views, slopes, strict=True):
+                    view -= self.lr * slope
         return errors[:steps, 0], errors[:steps, 1:], values[:steps]
 
 
@@ -115,6 +106,17 @@ class QueryRow:
             for other in others:
                 if other.ident:
                     other.join()
+
+    def of_factors(self, factors: Factors) -> tuple[np.ndarray, Factors]:
+        """Each set's error, and the first one's gradients in the factors (W, v) or (K, Q, v)."""
+        *scoring, v = factors
+        if len(scoring) == 1:
+            errors, *slopes = self.gradient(scoring[0], v)
+            return errors, tuple(slopes)
+        key, query = scoring
+        errors, dw, dv = self.gradient(np.einsum("hrd,hra->hda", query, key), v)
+        pulls = np.einsum("hrd,hda->hra", query, dw), np.einsum("hra,hda->hrd", key, dw)
+        return errors, (*pulls, dv)
 
     def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""

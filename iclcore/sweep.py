@@ -223,7 +223,11 @@ def _set_aside(path: Path) -> Path:
 def _row(run: Run, history: History) -> dict:
     """Settings by their own names, then what came out: errors before the last recorded step."""
     errors = {name: float(a[-1]) for name, a in history.series.items() if a.ndim == 1}
-    recorded = {"recorded": len(history.loss), "floor": history.floor}
+    recorded = {
+        "recorded": len(history.loss),
+        "floor": history.floor,
+        "past_edge": history.past_edge,
+    }
     return {"run": run.name, **run.row, "ended": history.ended, **recorded, **errors}
 
 

@@ -1,7 +1,8 @@
 """``train``: a model, data, a number of steps; the engine that is exact and fast for them."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index
 from threading import Event
 from typing import Protocol, runtime_checkable
@@ -74,6 +75,12 @@ def train(
             raise ValueError("data takes finite numbers; there is one that is not")
 
     clock = time.perf_counter()
+    build = _engine(kind)
+    if kind == "moments":
+        load(sets, model)
+    seconds = {"loading": time.perf_counter() - clock}
+
+    clock = time.perf_counter()
     if kind == "moments":
         sets = [s if isinstance(s, Moments) else of_sequences(s, model) for s in sets]
         dim, outputs = sets[0].features.dim, sets[0].features.outputs
@@ -84,11 +91,11 @@ def train(
     wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
     if {name: array.shape for name, array in weights.items()} != wanted:
         raise ValueError(f"start takes {wanted}, not { {n: w.shape for n, w in weights.items()} }")
-    seconds = {"moments": time.perf_counter() - clock}
+    seconds["moments"] = time.perf_counter() - clock
 
     clock = time.perf_counter()
-    descent = _engine(kind)(model, weights, sets[0], sets[1:], lr)
-    seconds["compilation"] = time.perf_counter() - clock
+    descent = build(model, weights, sets[0], sets[1:], lr)
+    seconds["loading"] += time.perf_counter() - clock
 
     with noted() as interrupted:  # to the end: what was recorded must become a history
         clock = time.perf_counter()
@@ -103,10 +110,10 @@ def train(
             settings={"seed": seed, **describe(model), "steps": steps, "lr": lr},
             ended=ended,
             engine=descent.engine,
-            floor=sets[0].floor() if kind == "moments" else None,
+            moments=sets[0] if kind == "moments" else None,
             seconds=seconds,
-            snapshot_steps=np.array(sorted(taken), dtype=int),
-            snapshots={n: np.stack([taken[s][n] for s in sorted(taken)]) for n in weights if taken},
+            snapshot_steps=np.array(list(taken), dtype=int),
+            snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
             final={name: array.copy() for name, array in weights.items()},
         )
 
@@ -135,6 +142,14 @@ def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = N
     return "moments" if engine == "auto" else engine
 
 
+def load(sets: Iterable[Sequences | Moments], model: Model) -> None:
+    """Compile what takes moments of these sets, or load what was compiled: once a process. By two
+    sequences, as one alone has another memory layout, for which there is other code."""
+    for each in sets:
+        if isinstance(each, Sequences):
+            of_sequences(each[:2], model)
+
+
 def _engine(kind: str) -> type:
     if kind == "moments":
         from iclcore.descent import MomentDescent as engine
@@ -154,23 +169,27 @@ def _run(
     progress: Callable[[int], object] | None,
     interrupted: Event,
 ) -> tuple[dict[int, Weights], str, list]:
-    """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C."""
+    """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C.
+
+    ``snapshots`` ascend."""
     from tqdm import tqdm
 
     taken: dict[int, Weights] = {}
+    ahead = deque(snapshots)
     blocks, done, ended, size = [], 0, "finished", 1
     hidden = True if progress else None  # None: a bar on a terminal, else none
     bar = tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False)
     tell = progress or bar.update
     with bar:
         while True:
-            if done in snapshots and done not in taken:
-                taken[done] = {name: array.copy() for name, array in descent.weights.items()}
+            if ahead and ahead[0] == done:
+                taken[ahead.popleft()] = {
+                    name: array.copy() for name, array in descent.weights.items()
+                }
             if done == steps or ended != "finished":
                 break
-            ahead = [stop - done for stop in snapshots if stop > done]
             clock = time.perf_counter()
-            asked = min(size, steps - done, *ahead)
+            asked = min(size, (ahead[0] if ahead else steps) - done)
             blocks.append(descent.advance(asked))
             done += len(blocks[-1][0])
             try:

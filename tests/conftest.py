@@ -10,6 +10,7 @@ from jaxtyping import install_import_hook
 
 # not `compiled`, `lanes` and `query_row`: numba compiles their functions and must see them bare
 CHECKED = (
+    "edge",
     "figures",
     "history",
     "models",

@@ -16,7 +16,8 @@ from iclcore import (
     Sequences,
     train,
 )
-from iclcore.moments import coefficients, of_population, of_sequences
+from iclcore.moments import Moments, coefficients, of_population, of_sequences
+from iclcore.run import Run, carry_out, prepare
 
 TASK = RegressionTask(dim=3, context=6)
 NAN = np.full((2, 3, 1), np.nan)
@@ -61,10 +62,34 @@ def test_snapshots_are_from_before_their_step():
         close(weights["value"][:, -1, -1], history.series["value"][step])
 
 
-def test_floor_is_below_every_loss():
-    model, data = MergedAttention(heads=4, init=0.3), TASK.sample(30)
-    history = train(model, data, 4000, 0.02)
-    assert history.floor <= history.loss.min()
+@pytest.mark.parametrize("sequences", [7, 30, 200])
+def test_floor_is_that_of_least_squares(sequences):
+    """Of 30 features: fewer sequences than features leave gram without an inverse."""
+    task = RegressionTask(dim=3, context=6, in_context=0.5)
+    moments = of_sequences(task.sample(sequences), MergedAttention())
+    fitted = np.linalg.lstsq(moments.gram, moments.cross.T, rcond=1e-12)[0].T
+    least = moments.power - np.einsum("of,of->o", moments.cross, fitted).mean()
+    close(moments.floor(), max(0, least))
+
+
+def test_floor_is_found_when_it_is_asked_for(monkeypatch):
+    """It costs more than the run at large D; Ctrl-C while it is looked for costs no run."""
+    asked = []
+    floor = Moments.floor
+    monkeypatch.setattr(Moments, "floor", lambda self: asked.append(1) or floor(self))
+    history = train(MergedAttention(heads=4, init=0.3), TASK.sample(30), 4000, 0.02)
+    assert not asked
+    assert (
+        history.floor <= history.loss.min() and history.floor == history.floor and len(asked) == 1
+    )
+
+    def impatient(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Moments, "floor", impatient)
+    run = Run(TASK, SeparateAttention(2), sequences=60, steps=40, lr=0.02)
+    kept = carry_out(prepare([run]), run)
+    assert kept.ended == "finished" and len(kept.loss) == 40 and kept.floor is None
 
 
 def test_divergence_ends_the_run():

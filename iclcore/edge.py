@@ -1,0 +1,116 @@
+"""Where a run passed the edge of stability: from there rounding decides how it goes on.
+
+Full-batch descent lowers the loss at every step while learning rate × sharpness (the largest
+eigenvalue of the Hessian) stays below 2. Beyond, what rounding left along the steepest direction
+grows at each step, and engines and processors part.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from iclcore.models import Factors, Model, Weights
+from iclcore.moments import Moments, of_sequences
+from iclcore.task import Sequences
+from iclcore.trainer import choose, train
+
+# A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
+ROUNDING = {"moments": 1e-11, "autograd": 1e-11, "rows": 1e-6, "published": 1e-6}
+AT_A_TIME = 33  # weights looked at in one run
+NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
+
+Gradient = Callable[[Factors], Factors]
+
+
+def past_edge(
+    model: Model,
+    data: Sequences | Moments,
+    start: Weights,
+    lr: float,
+    loss: np.ndarray,
+    engine: str,
+) -> int | None:
+    """The first step of a run at which learning rate × sharpness exceeds 2; None if its loss never rises.
+
+    The run is repeated by the fast engine, up to its first rise, and searched by halves: between that
+    step and the start of the run the product is taken to cross 2 once.
+    """
+    rises = np.diff(loss) > ROUNDING[engine] * np.maximum.accumulate(loss)[:-1]
+    if not rises.any():
+        return None
+    sizes = data.features if isinstance(data, Moments) else None
+    dim = sizes.dim if sizes else data.x.shape[2]
+    outputs = sizes.outputs if sizes else data.y.shape[2]
+    kind = choose(model, "auto", (dim, outputs))
+    if kind == "moments" and isinstance(data, Sequences):
+        data = of_sequences(data, model)
+    gradient = _gradient(kind, model, data, start)
+
+    def unstable(weights: Weights) -> bool:
+        return lr * sharpness(gradient, model.factors(weights, dim)) > 2
+
+    def weights_at(steps: np.ndarray, start: Weights) -> list[Weights]:
+        """Before each of ``steps``, counted from ``start``."""
+        history = train(model, data, max(1, int(steps[-1])), lr, start=start, snapshots=steps,
+                        progress=lambda _: None)  # fmt: skip
+        return [{n: w[i] for n, w in history.snapshots.items()} for i in range(len(steps))]
+
+    if unstable(start):
+        return 0
+    rise = int(rises.argmax())
+    before, after = weights_at(np.array([rise, rise + 1]), start)
+    if not unstable(before):
+        return rise + 1 if unstable(after) else None
+    calm, wild = 0, rise
+    while wild - calm > 1:
+        steps = np.unique(np.linspace(0, wild - calm, AT_A_TIME).astype(int))
+        kept = weights_at(steps, start)
+        low, high = 0, len(steps) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if unstable(kept[middle]) else (middle, high)
+        calm, wild, start = calm + int(steps[low]), calm + int(steps[high]), kept[low]
+    return wild
+
+
+def sharpness(gradient: Gradient, factors: Factors) -> float:
+    """The largest eigenvalue of the Hessian, by Lanczos on differences of gradients."""
+    at = _flat(factors)
+    size = NUDGE * np.linalg.norm(at)
+
+    def slope(shift: np.ndarray) -> np.ndarray:
+        places = np.cumsum([f.size for f in factors])[:-1]
+        parts = np.split(at + shift, places)
+        return _flat(
+            gradient(tuple(p.reshape(f.shape) for p, f in zip(parts, factors, strict=True)))
+        )
+
+    def curve(direction: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(direction)
+        shift = size / length * direction.ravel()
+        return (slope(shift) - slope(-shift)) * (length / (2 * size))
+
+    hessian = LinearOperator((len(at), len(at)), matvec=curve, dtype=float)
+    first = np.random.default_rng(0).standard_normal(len(at))
+    return float(eigsh(hessian, 1, which="LA", v0=first, tol=1e-3, return_eigenvectors=False)[0])
+
+
+def _flat(parts: Factors) -> np.ndarray:
+    return np.concatenate([np.asarray(part, dtype=float).ravel() for part in parts])
+
+
+def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights) -> Gradient:
+    """∂L/∂factors by the engine's own pass."""
+    if kind == "moments":
+        from iclcore.descent import gradient
+
+        return lambda factors: gradient(factors, data)
+    if kind == "rows":
+        from iclcore.softmax import QueryRow
+
+        row = QueryRow(model, [data], model.heads)
+        return lambda factors: row.of_factors(factors)[1]
+    from iclcore.modules import gradient_of
+
+    return gradient_of(model, data, start)

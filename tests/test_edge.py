@@ -1,0 +1,99 @@
+"""Where a run passes the edge of stability: against the whole Hessian, by autograd."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import close
+
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, edge, train
+from iclcore.cli import main
+from iclcore.modules import _tensors, gradient_of, module
+from iclcore.moments import of_sequences
+
+TASK = RegressionTask(dim=2, context=5)
+ZIGZAG = (
+    "train --model attnS --head 2 --in_dim 2 --init 0.3 --seq_len 6 --trainset_size 30 --seed 1"
+)
+ZIGZAG += " --epoch 401"
+
+
+def exact_sharpness(model, weights, data):
+    """The largest eigenvalue of the Hessian in all weights: those that cannot move add only zeros."""
+    net = module(model, weights, data.y.shape[2])
+    names, parts = zip(*net.named_parameters(), strict=True)
+    sets = _tensors(data)
+
+    def loss(*values):
+        held = dict(zip(names, values, strict=True))
+        ((tokens, answers),) = sets
+        return (torch.func.functional_call(net, held, (tokens,)) - answers).square().mean()
+
+    blocks = torch.autograd.functional.hessian(loss, tuple(p.detach() for p in parts))
+    rows = [
+        torch.cat([b.reshape(p.numel(), -1) for b in row], dim=1)
+        for p, row in zip(parts, blocks, strict=True)
+    ]
+    return float(torch.linalg.eigvalsh(torch.cat(rows))[-1])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MergedAttention(heads=2, init=0.5),
+        SeparateAttention(heads=3, rank=2, init=0.7),
+        SeparateAttention(heads=2, init=0.7, softmax=True),
+    ],
+    ids=["merged", "separate", "softmax"],
+)
+def test_sharpness_is_that_of_the_whole_hessian(model):
+    data, start = TASK.sample(40, seed=1), model.start(2, seed=3)
+    kind = "rows" if model.softmax else "moments"
+    given = data if model.softmax else of_sequences(data, model)
+    expected = exact_sharpness(model, start, data)
+    factors = model.factors(start, 2)
+    gradient = edge._gradient(kind, model, given, start)
+    # Lanczos stops at 1e-3 of it
+    close(edge.sharpness(gradient, factors), expected, within=1e-3)
+    by_torch = gradient_of(model, data, start)
+    close(edge.sharpness(by_torch, factors), expected, within=1e-3)
+
+
+@pytest.mark.parametrize("softmax", [False, True], ids=["linear", "softmax"])
+def test_the_first_step_past_the_edge(softmax):
+    """Sharpness grows while a run learns: the rate is set to reach the edge in the middle."""
+    model, data = SeparateAttention(heads=2, init=0.3, softmax=softmax), TASK.sample(50, seed=1)
+    slow = train(model, data, 4000, 0.05, seed=2, snapshots=[4000])
+    end = {name: stack[0] for name, stack in slow.snapshots.items()}
+    lr = 2.2 / exact_sharpness(model, end, data)
+    start = model.start(2, seed=2)
+    run = train(model, data, 6000, lr, start=start)
+    step = edge.past_edge(model, data, start, lr, run.loss, run.engine)
+    assert 10 < step < len(run.loss)
+    around = train(model, data, step, lr, start=start, snapshots=[step - 1, step])
+    before, after = (
+        exact_sharpness(model, {n: w[i] for n, w in around.snapshots.items()}, data) for i in (0, 1)
+    )
+    # to what Lanczos leaves
+    assert lr * before < 2 * (1 + 2e-3) and lr * after > 2 * (1 - 2e-3), (lr * before, lr * after)
+    assert np.all(np.diff(run.loss[: step + 1]) <= 1e-6 * run.loss[0])
+    # a rise that is none of the edge's, as rounding makes one where nothing is learned
+    jumped = run.loss[:step].copy()
+    jumped[5] *= 1.01
+    assert edge.past_edge(model, data, start, lr, jumped, run.engine) is None
+    calm = train(model, data, 3000, 0.1 * lr, start=start)
+    assert edge.past_edge(model, data, start, 0.1 * lr, calm.loss, calm.engine) is None
+
+
+@pytest.mark.parametrize("engine", ["auto", "published"])
+def test_the_command_line_says_where(engine, capsys, in_folder):
+    assert main([*ZIGZAG.split(), "--lr=0.2", "--engine", engine]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and "from step 11 " in said.err
+    assert ("--engine published goes on" in said.err) == (engine == "auto")
+
+
+def test_the_table_of_a_sweep_says_where(in_folder):
+    assert main(["sweep", *ZIGZAG.split()[1:], "--grid", "lr=0.05,0.2", "--out", "out"]) == 0
+    header, calm, wild = (in_folder / "out" / "table.csv").read_text().splitlines()
+    at = header.split(",").index('"past_edge"')
+    assert calm.split(",")[at] == "" and wild.split(",")[at] == "11"

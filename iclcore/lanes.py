@@ -3,8 +3,7 @@
 Whether a loop over sequences becomes vector code depends on what a compiler can prove; with Lanes it
 is written down. ``rows`` are the Lanes of a token's E numbers, a tuple as long as ``axes``, so that
 E is known when the code is compiled and sums stay in registers. No operation may be reordered: the
-same bits come out whenever this is compiled. (Compiled code is kept by the date of the file that
-uses it: after a change here, touch that.)
+same bits come out whenever this is compiled.
 """
 
 import operator

@@ -1,11 +1,19 @@
 """Finite differences, autograd, moments and MLP(z) give one gradient at random weights."""
 
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from conftest import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import iclcore
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
 from iclcore.compiled import symmetric_product
 from iclcore.descent import MomentDescent, gradient
@@ -182,6 +190,29 @@ def test_softmax_threads_give_the_same_bits():
         with row.assisted():
             found += [[part.tobytes() for part in row.gradient(w, v)] for _ in range(20)]
     assert all(each == found[0] for each in found)
+
+
+ERROR = """
+from iclcore import MergedAttention, RegressionTask
+from iclcore.softmax import QueryRow
+model, data = MergedAttention(heads=1, init=0.8, softmax=True), RegressionTask(1, 3).sample(40)
+print(QueryRow(model, [data], 1).gradient(*model.factors(model.start(1), 1))[0][0])
+"""
+
+
+def test_compiled_code_is_not_kept_when_its_operations_change(tmp_path):
+    """numba looks at the date of ``query_row`` alone; with registers of another width in ``lanes`` the code
+    it had kept read half of each, and said 2.4 where 1.2 is right."""
+    shutil.copytree(Path(iclcore.__file__).parent, tmp_path / "iclcore",
+                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    settings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kept"), "PYTHONPATH": str(tmp_path)}
+    lanes, found = tmp_path / "iclcore" / "lanes.py", []
+    for width in (16, 8):
+        lanes.write_text(re.sub(r"^WIDTH = \d+", f"WIDTH = {width}", lanes.read_text(), flags=re.M))
+        done = subprocess.run([sys.executable, "-c", ERROR], env=settings, cwd=tmp_path,
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        found.append(float(done.stdout))
+    close(found[1], found[0], within=1e-6)  # float32 sums in another order
 
 
 # -- invariances ----------------------------------------------------------------------------------

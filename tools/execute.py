@@ -20,6 +20,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
+from pictures import kept
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2
@@ -77,10 +78,11 @@ def canonical(
             cell.metadata.pop(key, None)
         if cell.cell_type == "code":
             cell.execution_count = run.execution_count
-            cell.outputs = joined_streams(run.outputs)
-            for output in cell.outputs:
+            outputs = joined_streams(run.outputs)
+            for output in outputs:
                 for bundle in (output.get("data", {}), output.get("metadata", {})):
                     bundle.pop(WIDGET_VIEW, None)
+            cell.outputs = kept(cell.outputs, outputs)
     for key in ("papermill", "widgets", "scale"):
         source.metadata.pop(key, None)
     source.metadata.kernelspec = KERNEL

@@ -6,7 +6,6 @@ it, which ``explorers.js`` replaces by the same module, run without a kernel.
 
 import base64
 import html
-import io
 import json
 from typing import Any
 
@@ -15,10 +14,10 @@ import numpy as np
 import traitlets
 
 from iclcore.explorers import bundle
-from iclcore.figures.style import Figure
+from iclcore.figures.style import DOTS, Figure, png
+from iclcore.figures.trace import trace
 
 WIDTH = 880  # of the static picture, in CSS pixels
-DOTS = 110  # a picture of 7.2 inches stays below 60 KB
 
 
 def whole(value: int, label: str, low: int, high: int) -> traitlets.Int:
@@ -131,11 +130,8 @@ class Explorer(anywidget.AnyWidget):
         return {key: value for key, value in self.get_state().items() if key not in hidden
                 and not key.startswith("_")}  # fmt: skip
 
-    def html(self) -> str:
-        figure = self.picture()
-        file = io.BytesIO()
-        figure.figure.savefig(file, format="png", dpi=DOTS)
-        source = base64.b64encode(file.getvalue()).decode()
+    def html(self, figure: Figure) -> str:
+        source = base64.b64encode(png(figure.figure, DOTS)).decode()
         state = html.escape(json.dumps(self.state(), ensure_ascii=False), quote=True)
         return (
             f'<div class="explorer" data-module="{self.name}" data-state="{state}">'
@@ -148,7 +144,9 @@ class Explorer(anywidget.AnyWidget):
         if shown is None:
             return None
         data, metadata = shown
-        return {**data, "text/plain": repr(self), "text/html": self.html()}, metadata
+        figure = self.picture()
+        data = {**data, "text/plain": repr(self), "text/html": self.html(figure)}
+        return data, {**metadata, "text/html": {"trace": trace(figure.figure)}}
 
 
 def shown(array: np.ndarray, points: int = 600) -> np.ndarray:

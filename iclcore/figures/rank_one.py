@@ -1,8 +1,5 @@
 """Pictures of the chapter on separate rank-one key and query."""
 
-import io
-
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -14,7 +11,6 @@ from iclcore.figures.style import (
     GREY,
     ORANGE,
     PALETTE,
-    STYLE,
     Animation,
     Figure,
     canvas,
@@ -201,6 +197,7 @@ def allocation(found: study.Allocation) -> Figure:
     return Figure(figure, alt)
 
 
+@drawn
 def animation(found: study.Staircase, frames: int = 40) -> Animation:
     """Figure 3 as an animation: loss, keys beside the eigenvectors, and the predictor M."""
     run, history = found.shown, found.shown.history
@@ -212,21 +209,18 @@ def animation(found: study.Staircase, frames: int = 40) -> Animation:
     place = travelled / travelled[-1] + at / at[-1]
     chosen = np.searchsorted(place, np.linspace(0, place[-1], frames).clip(0, place[-1]))
     pictures = []
-    with mpl.rc_context(STYLE | {"figure.dpi": 110}):
-        for snapshot in np.minimum(chosen, len(at) - 1):
-            figure, axes = canvas(4, width=7.4, height=2.3, width_ratios=(2.1, 1, 1, 1))
-            curve(axes[0], history, color="#c3ccd6")
-            step = at[snapshot]
-            axes[0].plot(history.steps[:step:20], history.loss[:step:20], color=BLUE)
-            axes[0].plot(step, history.loss[step], "o", color=ORANGE, markersize=6)
-            levels(axes[0], found.levels, "")
-            axes[0].set(xlabel="step", ylabel="loss", ylim=(0, 1.1))
-            matrix(axes[1], keys[snapshot], np.abs(keys[-1]).max(), "keys")
-            matrix(axes[2], run.basis.T, np.abs(run.basis).max(), "eigenvectors")
-            matrix(axes[3], made[snapshot], np.abs(made[-1]).max(), "predictor M")
-            file = io.BytesIO()
-            figure.savefig(file, format="png", dpi=110)
-            pictures.append(file.getvalue())
+    for snapshot in np.minimum(chosen, len(at) - 1):
+        figure, axes = canvas(4, width=7.4, height=2.3, width_ratios=(2.1, 1, 1, 1))
+        curve(axes[0], history, color="#c3ccd6")
+        step = at[snapshot]
+        axes[0].plot(history.steps[:step:20], history.loss[:step:20], color=BLUE)
+        axes[0].plot(step, history.loss[step], "o", color=ORANGE, markersize=6)
+        levels(axes[0], found.levels, "")
+        axes[0].set(xlabel="step", ylabel="loss", ylim=(0, 1.1))
+        matrix(axes[1], keys[snapshot], np.abs(keys[-1]).max(), "keys")
+        matrix(axes[2], run.basis.T, np.abs(run.basis).max(), "eigenvectors")
+        matrix(axes[3], made[snapshot], np.abs(made[-1]).max(), "predictor M")
+        pictures.append(figure)
     alt = (
         "An animation of one run: whenever the loss falls a step, one more key becomes parallel to an "
         "eigenvector, and the predictor M gains one component."

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from iclcore.figures.trace import trace
 from iclcore.history import History
 
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -28,7 +29,15 @@ STYLE = {
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
 }
+DOTS = 110  # an inch, of pictures within a page's own code: one of 7.2 inches stays below 60 KB
 DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
+
+
+def png(figure: Canvas, dots: int) -> bytes:
+    """The picture as a file, with so many dots an inch."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=dots)
+    return file.getvalue()
 
 
 @dataclass(frozen=True)
@@ -45,24 +54,22 @@ class Figure:
 
     def file(self) -> bytes:
         """The picture as a file."""
-        file = io.BytesIO()
-        self.figure.savefig(file, format="png", dpi=160)
-        return file.getvalue()
+        return png(self.figure, 160)
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         picture = base64.b64encode(self.file()).decode()
         width = int(self.figure.get_figwidth() * 96)
         return (
             {"image/png": picture, "text/plain": self.alt},
-            {"image/png": {"alt": self.alt, "width": width}},
+            {"image/png": {"alt": self.alt, "width": width, "trace": trace(self.figure)}},
         )
 
 
 @dataclass(frozen=True)
 class Animation:
-    """Frames (PNG) and what they show; plays in a page, stands still for those who asked for that."""
+    """Frames and what they show; plays in a page, stands still for those who asked for that."""
 
-    frames: list
+    frames: list[Canvas]
     alt: str
     seconds: float = 0.2
     suffix = ".webp"
@@ -70,23 +77,30 @@ class Animation:
     def __repr__(self) -> str:
         return self.alt
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        pictures = self._pictures()
         still, moving = (
             "data:image/webp;base64," + base64.b64encode(self._webp(frames)).decode()
-            for frames in (self.frames[-1:], self.frames)
+            for frames in (pictures[-1:], pictures)
         )
         source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still}">'
         image = f'<img class="animation" alt="{escape(self.alt)}" src="{moving}">'
-        return {"text/html": f"<picture>{source}{image}</picture>", "text/plain": self.alt}
+        return (
+            {"text/html": f"<picture>{source}{image}</picture>", "text/plain": self.alt},
+            {"text/html": {"trace": " ".join(trace(frame) for frame in self.frames)}},
+        )
 
     def file(self) -> bytes:
         """All frames as one animated file, the last held longer."""
-        return self._webp(self.frames)
+        return self._webp(self._pictures())
 
-    def _webp(self, frames: list) -> bytes:
+    def _pictures(self) -> list:
         from PIL import Image
 
-        first, *rest = (Image.open(io.BytesIO(frame)).convert("RGB") for frame in frames)
+        return [Image.open(io.BytesIO(png(frame, DOTS))).convert("RGB") for frame in self.frames]
+
+    def _webp(self, pictures: list) -> bytes:
+        first, *rest = pictures
         hold = [int(1000 * self.seconds)] * len(rest) + [3000]
         file = io.BytesIO()
         first.save(

@@ -49,10 +49,10 @@ def site(tmp_path_factory) -> Path:
     made = [getattr(explorers, name)() for name in explorers.__all__]
     for each in made:
         (folder / "explorers" / f"{each.name}.js").write_text(bundle.script(each.name))
-        page = PAGE.format(title=each.heading, body=each.html())
+        page = PAGE.format(title=each.heading, body=each.html(each.picture()))
         (folder / f"{each.name}.html").write_text(page)
     pair = [explorers.RankOne(), explorers.RankOne(seed=5), explorers.Speed()]
-    body = "".join(each.html() for each in pair)
+    body = "".join(each.html(each.picture()) for each in pair)
     (folder / "two.html").write_text(PAGE.format(title="Three explorers", body=body))
     return folder
 

@@ -1,0 +1,72 @@
+"""When an executed chapter keeps the picture it had: if what is drawn and its pixels agree.
+
+A difference in git is then a difference in results, on any processor: round-off moves a curve by
+millionths of a pixel, and what is printed is rounded to where it is the same everywhere.
+"""
+
+import base64
+import copy
+import io
+import re
+
+import numpy as np
+from nbformat import NotebookNode
+from PIL import Image, ImageSequence
+
+from iclcore.figures.trace import numbers_of
+
+MOVED = 5  # units of a trace: a twentieth of a pixel, or a grey level
+VISIBLE = 16  # grey levels of 255: an edge that moves by a twentieth of a pixel changes by 13
+SNAPPED = 1e-3  # share of pixels that may change by more: markers and ticks go to the nearest pixel
+EMBEDDED = re.compile(r"data:image/(?:png|webp);base64,([A-Za-z0-9+/=]+)")
+
+
+def kept(old: list[NotebookNode], new: list[NotebookNode]) -> list[NotebookNode]:
+    """The ``new`` outputs of a cell; where one shows what the old one does, with the old one's picture."""
+    if len(old) == len(new):
+        for before, after in zip(old, new, strict=True):
+            if alike(before, after):
+                after.data, after.metadata = before.data, before.metadata
+    return new
+
+
+def alike(old: NotebookNode, new: NotebookNode) -> bool:
+    """Whether two outputs have pictures, and differ in nothing that can be seen."""
+    (words, pictures, traces), (new_words, new_pictures, new_traces) = map(taken_apart, (old, new))
+    return (
+        words == new_words
+        and len(pictures) == len(new_pictures) > 0
+        and len(traces) == len(new_traces) > 0
+        and all(map(drawn_alike, traces, new_traces))
+        and all(map(pixels_alike, pictures, new_pictures))
+    )
+
+
+def taken_apart(output: NotebookNode) -> tuple[dict, list[bytes], list[str]]:
+    """What an output says, its pictures, and their traces."""
+    words = copy.deepcopy(dict(output))
+    words.pop("execution_count", None)
+    data, metadata = words.get("data", {}), words.get("metadata", {})
+    pictures = [data.pop("image/png")] if "image/png" in data else []
+    pictures += EMBEDDED.findall(data.get("text/html", ""))
+    if "text/html" in data:
+        data["text/html"] = EMBEDDED.sub("", data["text/html"])
+    traces = [trace for kind in metadata.values() for trace in kind.pop("trace", "").split()]
+    return words, [base64.b64decode(picture) for picture in pictures], traces
+
+
+def drawn_alike(old: str, new: str) -> bool:
+    (structure, numbers), (new_structure, new_numbers) = map(numbers_of, (old, new))
+    same = structure == new_structure and len(numbers) == len(new_numbers)
+    return same and bool(np.all(np.abs(numbers - new_numbers) <= MOVED))
+
+
+def pixels_alike(old: bytes, new: bytes) -> bool:
+    frames, new_frames = (
+        [np.asarray(frame.convert("RGB"), dtype=int) for frame in ImageSequence.Iterator(picture)]
+        for picture in (Image.open(io.BytesIO(file)) for file in (old, new))
+    )
+    if [frame.shape for frame in frames] != [frame.shape for frame in new_frames]:
+        return False
+    changed = (np.abs(a - b).max(axis=2) > VISIBLE for a, b in zip(frames, new_frames, strict=True))
+    return all(change.mean() <= SNAPPED for change in changed)

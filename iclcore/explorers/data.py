@@ -1,6 +1,7 @@
 """The explorers of given data: one context, and a mixture of in-context and in-weight sequences."""
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import traitlets
@@ -136,7 +137,7 @@ class InWeight(Explorer):
             "noise": noise,
             **mixed.tests,
         }
-        return {name: of_sequences(wide(each), model) for name, each in sets.items()}
+        return {name: single(of_sequences(wide(each), model)) for name, each in sets.items()}
 
     def mixture(self) -> Moments:
         if self.share == 0:
@@ -192,8 +193,14 @@ def wide(data: Sequences) -> Sequences:
     return Sequences(data.x.astype(float), data.y.astype(float), data.every_length)
 
 
+def single(moments: Moments) -> Moments:
+    """Rounded to float32, as the draws are: a page then holds the same bytes wherever it is made."""
+    gram, cross = (each.astype(np.float32).astype(float) for each in (moments.gram, moments.cross))
+    return replace(moments, gram=gram, cross=cross, power=float(np.float32(moments.power)))
+
+
 def pack(moments: Moments) -> dict:
-    """gram's lower triangle and cross in base64 of little-endian float64: 20 KB for 60 features."""
+    """gram's lower triangle and cross in base64 of little-endian float32: 10 KB for 60 features."""
     parts = moments.gram[np.tril_indices(len(moments.gram))], moments.cross[0]
-    gram, cross = (base64.b64encode(each.astype("<f8").tobytes()).decode() for each in parts)
+    gram, cross = (base64.b64encode(each.astype("<f4").tobytes()).decode() for each in parts)
     return {"gram": gram, "cross": cross, "power": moments.power}

@@ -3,11 +3,11 @@
 // ŷ = cᵀφ, c[d, {a, b}] = Σ_h W_h[d, a] v_h[b] over symmetric pairs {a, b} of the E = D + 1 token entries,
 // loss = power − 2 crossᵀc + cᵀ gram c. A mixture's moments are the weighted mean of its kinds'.
 
-// gram is shipped as its lower triangle, rows one after another, in base64 of little-endian float64.
+// gram is shipped as its lower triangle, rows one after another, in base64 of little-endian float32.
 export function unpack({ gram, cross, power }) {
   const numbers = (text) => {
     const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
-    return new Float64Array(bytes.buffer);
+    return Float64Array.from(new Float32Array(bytes.buffer));
   };
   const lower = numbers(gram), vector = numbers(cross), size = vector.length;
   const full = new Float64Array(size * size);

@@ -4,8 +4,6 @@ The page descends on D² numbers in the eigenbasis, Python on all moments in rot
 they share no formula but the model's.
 """
 
-import base64
-
 import numpy as np
 import pytest
 from conftest import close
@@ -13,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.explorers import bundle
+from iclcore.explorers.data import pack, single
 from iclcore.explorers.start import normals, start
 from iclcore.moments import features, mix, of_population, of_sequences
 from iclcore.theory import multihead
@@ -110,17 +109,13 @@ def test_a_run_on_all_lengths_is_pythons(js, kind, rank, divisor):
         close(got["plateaus"], theory.plateau_losses(task))
 
 
-def packed(moments):
-    lower = moments.gram[np.tril_indices(len(moments.gram))]
-    text = [base64.b64encode(each.tobytes()).decode() for each in (lower, moments.cross[0])]
-    return {"gram": text[0], "cross": text[1], "power": moments.power}
-
-
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.45, 0.6, 1.0])
 def test_a_mixtures_run_on_finite_moments_is_pythons(js, share):
     model = MergedAttention(heads=3, init=1e-2)
     kinds = [
-        of_sequences(RegressionTask(dim=3, spectrum="white", in_context=own).sample(300), model)
+        single(
+            of_sequences(RegressionTask(dim=3, spectrum="white", in_context=own).sample(300), model)
+        )
         for own in (1.0, 0.5)
     ]
     got = js(
@@ -131,7 +126,7 @@ def test_a_mixtures_run_on_finite_moments_is_pythons(js, share):
              return { loss: out.loss, c: Array.from(out.c.at(-1)), w: Array.from(weights.w),
                       v: Array.from(weights.v), floor: moments.floor(mixed) }; }""",
         [
-            [packed(each) for each in kinds],
+            [pack(each) for each in kinds],
             [share, 1 - share],
             {"kind": "merged", "dim": 3, "heads": 3, "init": 1e-2, "seed": 5},
             {"steps": 1500, "lr": 5e-4, "stride": 1},

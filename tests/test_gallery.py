@@ -1,6 +1,9 @@
 """Every figure can be made by its name, and says which it is."""
 
+import figure_table
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from iclcore import gallery
 from iclcore.cli import main
@@ -26,3 +29,20 @@ def test_unknown_figures_are_refused(in_folder, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["figure", "nonsense"])
     assert stop.value.code == 2 and "all are listed" in capsys.readouterr().err
+
+
+def test_in_the_table_of_figures_a_studys_numbers_have_names_and_stand_once(tmp_path):
+    says = new_output("stream", text="runs: end_1 1,800, gap -0.5\n")
+    cells = [
+        new_code_cell('runs = study(scale)\npages.quote("runs", runs.facts)', outputs=[says]),
+        new_code_cell("figures.a.one(runs)", metadata={"mystnb": {"figure": {"name": "fig:one"}}}),
+        new_code_cell("figures.a.two(runs)", metadata={"mystnb": {"figure": {"name": "fig:two"}}}),
+        new_code_cell("figures.a.three()"),
+    ]
+    path = tmp_path / "none_of_the_chapters.ipynb"
+    nbformat.write(new_notebook(cells=cells), path)
+    assert list(figure_table.figures_of(path)) == [
+        ("fig:one", "a.one", 0, "*end 1: 1,800; gap: −0.5*"),
+        ("fig:two", "a.two", 0, "The numbers are those of {numref}`fig:one`."),
+        (None, "a.three", 0, ""),
+    ]

@@ -34,9 +34,9 @@ class FigureTable(SphinxDirective):
 
 
 def figures_of(path):
-    """(label, name, seconds, numbers) of each figure cell of a notebook."""
+    """(label, name, seconds, numbers) of each figure cell of a notebook; a study's numbers stand once."""
     took = seconds_of(path.stem).get("cells", {})
-    made, said = {}, {}
+    made, said, first = {}, {}, {}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type != "code":
             continue
@@ -45,27 +45,34 @@ def figures_of(path):
         for output in cell.outputs:
             if output.output_type == "stream":
                 for line in output.text.splitlines():
-                    study, _, numbers = line.partition(": ")
-                    said[study] = numbers
+                    study, _, facts = line.partition(": ")
+                    said[study] = numbers(facts)
         call = CALL.match(cell.source)
         if call:
             label = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
             study = call["study"]
             seconds = took.get(cell.id, 0) + made.get(study, 0)
-            yield label, call["name"], seconds, said.get(study, "")
+            yield label, call["name"], seconds, first.get(study) or said.get(study, "")
+            if label and study in said:
+                first.setdefault(study, f"The numbers are those of {{numref}}`{label}`.")
+
+
+def numbers(facts):
+    """`a_1 2, b -3` as `pages.quote` prints it, so that the name's digits are not taken for the value's."""
+    pairs = (fact.partition(" ") for fact in facts.split(", "))
+    said = (f"{name.replace('_', ' ')}: {value.replace('-', '−')}" for name, _, value in pairs)
+    return f"*{'; '.join(said)}*"
 
 
 def table(rows):
-    yield "| figure | what it shows; the numbers its study computes | seconds |"
-    yield "|---|---|---|"
-    for label, name, seconds, numbers in rows:
+    yield "| figure | what it shows, its command, the numbers of its study |"
+    yield "|---|---|"
+    for label, name, seconds, found in rows:
         figure = f"{{numref}}`{label}`" if label else "animation"
-        shows = gallery.title(name).rstrip(".") + "."
-        command = f"`python -m iclcore figure {name}`"
-        text = f"{shows} {command}"
-        if numbers:
-            text += f" <br> *{numbers.replace('_', ' ').replace('|', '/')}*"
-        yield f"| {figure} | {text} | {seconds:.1f} |" if seconds else f"| {figure} | {text} | |"
+        shows = re.sub("^Figure", "The paper’s Figure", gallery.title(name)).rstrip(".") + "."
+        took = f", {seconds:.1f}\u00a0s" if seconds else ""
+        command = f"`python -m iclcore figure {name}`{took}"
+        yield f"| {figure} | {' <br> '.join(filter(None, (shows, command, found)))} |"
 
 
 def setup(app):

@@ -89,7 +89,7 @@ class TaskAllocation(Explorer):
     context = whole(100, "context L", 10, 1000)
     noise = real(0.0, "noise σ²", 0, 20, step=0.1)
     spread = real(0.3, "spread of starts", 0, 3, step=0.05)
-    horizon = real(16.0, "time", 5, 60, step=1)
+    horizon = real(16.0, "until time", 5, 60, step=1)
     seed = whole(1, "seed", 0, 999)
     at = position()
 
@@ -104,6 +104,14 @@ class TaskAllocation(Explorer):
             2, *omega.shape
         )
         return task, omega * factors[0], mu * factors[1]
+
+    @staticmethod
+    def finished(path: multihead.Flow) -> np.ndarray:
+        """Which tasks are done at the end: Σ_h μω is above half of its limit, and that is not 0."""
+        done = (path.omega[-1] * path.mu[-1]).sum(0)
+        omega, mu = multihead.limit(path.task, path.owner, path.omega.shape[-2])
+        goal = (omega * mu).sum(0)
+        return (goal > 0) & (done >= goal / 2)
 
     def run_finite(self) -> tuple[list[dict], str]:
         """SGD on fresh batches of 256 sequences, by the model's spectral numbers."""
@@ -135,8 +143,9 @@ class TaskAllocation(Explorer):
                 right.plot(path.t, path.omega[:, h, i], color=color, zorder=2 + own)
         right.set(xlabel="time", ylabel="ω of each head and task")
         alt = (
-            f"Left: the loss falls to the dashed limit {end:.2f}. Right: for each task the ω of one of "
-            f"{self.heads} heads rises, those of the others decay."
+            f"Left: the loss, {path.loss[-1].sum():.2f} at time {self.horizon:g}; dashed, its limit "
+            f"{end:.2f}. Right: ω of each head and task, coloured for the head that does most of a "
+            f"task. {self.finished(path).sum()} of {self.tasks} tasks are done by then."
         )
         return Figure(figure, alt)
 

@@ -28,20 +28,29 @@ export function compute(state) {
   const path = flow(task, heads, ...begin(state), time);
   const last = path.omega.length - 1, losses = path.loss.map(total);
   // the head that does most of each task, and where these heads end if they do nothing else
-  const owner = task.dims.map((_, i) => {
-    const done = Array.from({ length: heads }, (_, h) => path.omega[last][h * tasks + i] * path.mu[last][h * tasks + i]);
-    return done.indexOf(Math.max(...done));
-  });
+  const done = task.dims.map((_, i) => Array.from({ length: heads }, (_, h) => path.omega[last][h * tasks + i] * path.mu[last][h * tasks + i]));
+  const owner = done.map((each) => each.indexOf(Math.max(...each)));
   const ends = [...new Set(owner)].flatMap((head) => oneHead(task, owner.flatMap((each, i) => (each === head ? [i] : []))));
   const limit = ends.reduce((sum, each) => sum + each.loss, 0);
+  // done by the end: Σ_h μω above half of its limit, where a task that is given up has the limit 0; by whom
+  const goal = new Map(ends.map((each) => [each.task, each.omega * each.mu]));
+  const finished = done.map((each, i) => (goal.get(i) > 0 && total(each) >= goal.get(i) / 2
+    ? each.flatMap((share, h) => (share >= each[owner[i]] / 2 ? [h + 1] : [])) : []));
   const crossing = (share) => {
     const level = losses[0] + share * (limit - losses[0]), row = losses.findIndex((each) => each < level);
     return row < 1 ? null : time[row - 1] + ((losses[row - 1] - level) / (losses[row - 1] - losses[row])) * (time[row] - time[row - 1]);
   };
-  return { step: time.slice(0, last + 1), unit: "time", path, losses, owner, ends, limit, phases: [crossing(0.05), crossing(0.95)] };
+  return { step: time.slice(0, last + 1), unit: "time", path, losses, owner, ends, finished, limit, phases: [crossing(0.05), crossing(0.95)] };
 }
 
-export function show({ step, path, losses, owner, ends, limit, phases }, { heads, tasks, horizon }, row) {
+// Who does what at the end of the run: only tasks that are done count.
+function account(finished, horizon) {
+  const said = finished.flatMap((by, i) => (by.length ? [`task ${i + 1} by head${by.length > 1 ? "s" : ""} ${by.join(" and ")}`] : []));
+  return `By time ${format(horizon)}, ${said.length} of ${finished.length} ${finished.length > 1 ? "tasks" : "task"} `
+    + `${said.length === 1 ? "is" : "are"} done${said.length ? `: ${said.join(", ")}` : ""}.`;
+}
+
+export function show({ step, path, losses, owner, ends, finished, limit, phases }, { heads, tasks, horizon }, row) {
   const x = { label: "time (sum of learning rates)", min: 0, max: horizon }, cursor = step[row];
   const marks = phases.flatMap((at, i) => (at === null ? [] : [{ x: at, name: ["emergence", "convergence"][i] }]));
   const lines = (rows, name) => Array.from({ length: heads * tasks }, (_, i) => {
@@ -52,11 +61,10 @@ export function show({ step, path, losses, owner, ends, limit, phases }, { heads
   const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: "" }));
   const peak = (rows) => 1.1 * Math.max(...rows.map((each) => Math.max(...each)));
   const share = path.omega[row].map((each, i) => each * path.mu[row][i]);
-  const sole = new Set(owner).size;
+  const all = finished.every((by) => by.length);
   return {
-    summary: `${sole} of ${heads} ${heads > 1 ? "heads do" : "head does"} the ${tasks} ${tasks > 1 ? "tasks" : "task"}: `
-      + `${owner.map((head, i) => `task ${i + 1} head ${head + 1}`).join(", ")}. At time ${format(Number(cursor.toFixed(2)))} the loss is `
-      + `${format(losses[row])}; this allocation's limit is ${format(limit)}.`
+    summary: `${account(finished, horizon)} At time ${format(Number(cursor.toFixed(2)))} the loss is `
+      + `${format(losses[row])}; the limit is ${format(limit)}${all ? "" : " if the heads that lead now win the rest"}.`
       + (phases[0] === null ? "" : ` Warm-up ends at ${format(Number(phases[0].toFixed(2)))}.`),
     panels: [
       {

@@ -9,14 +9,14 @@ import pytest
 from conftest import close
 from scipy.integrate import solve_ivp
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, explorers, theory, train
 from iclcore.explorers import bundle
 from iclcore.explorers.data import pack, single
 from iclcore.explorers.start import normals, start
 from iclcore.moments import features, mix, of_population, of_sequences
 from iclcore.theory import multihead
 
-MODULES = ("engine", "theory", "moments", "multihead")
+MODULES = ("engine", "theory", "moments", "multihead", "task_allocation")
 SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 
 
@@ -176,6 +176,39 @@ def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed
     close(np.reshape(got[0], omega.shape), omega)
     close(np.reshape(got[1], mu.shape), mu)
     close(got[2], multihead.loss(task, omega, mu))
+
+
+@pytest.mark.parametrize(
+    ("settings", "by"),
+    [
+        ({}, ([1], [2], [3])),
+        # not one μω is above .005 at the end; it was called "5 of 5 heads do the 5 tasks"
+        ({"heads": 5, "tasks": 5, "dim": 2, "context": 10, "noise": 20.0}, ([], [], [], [], [])),
+        ({"spread": 3.0, "seed": 2}, ([], [2], [1])),
+        ({"heads": 1, "noise": 0.5, "horizon": 40.0}, ([1], [1], [1])),
+        ({"heads": 2, "spread": 0.0}, ([1], [2], [1, 2])),  # a tie
+    ],
+)
+def test_only_finished_tasks_are_counted(js, settings, by):
+    explorer = explorers.TaskAllocation(**settings)
+    task, omega, mu = explorer.setting()
+    path = multihead.flow(task, omega, mu, np.linspace(0, explorer.horizon, 121))
+    expected = explorer.finished(path)
+    finished, summary = js(
+        """(state) => { const found = task_allocation.compute(state);
+             return [found.finished, task_allocation.show(found, state, 120).summary]; }""",
+        explorer.settings(),
+    )
+    assert finished == list(by)
+    assert [bool(heads) for heads in by] == expected.tolist()
+    assert f"{expected.sum()} of {explorer.tasks} tasks " in summary
+    # what counts as done has made most of its drop
+    start, end = (
+        path.loss[0],
+        multihead.loss(task, *multihead.limit(task, path.owner, explorer.heads)),
+    )
+    share = (start - path.loss[-1]) / (start - end)
+    assert np.all(share[expected] > 0.5)
 
 
 def test_closed_forms_are_pythons(js):

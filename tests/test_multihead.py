@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -404,7 +405,7 @@ def test_exact_loss_against_the_reduction_and_the_formula():
     omega, mu = np.diag([0.7, 0.3]), np.diag([0.8, 1.5])
     exact = icl_risk.exact_loss(task, omega.diagonal(), mu.diagonal())
     near(*spectral.measure(task, omega, mu, sequences=40_000), exact)
-    # Lemma 2 is what large d and L leave of it. The exact values: this quadrature's own, kept.
+    # ``theory.loss`` is what large d and L leave of it. The exact values: this quadrature's own, kept.
     for d, length, exact, error in ((10, 100, 0.23546569, 0.1), (100, 400, 0.40785413, 0.01)):
         task = MultiTask((d,), length, 1.0)
         omega, mu = theory.limit(task)
@@ -442,7 +443,7 @@ def test_length_generalisation():
     close(risk[1], icl_risk.gradient_flow_risk(task)[0])
     omega, mu = theory.limit(task)
     exact = [icl_risk.exact_loss(task, omega[0], mu[0], length)[0] for length in lengths]
-    assert np.all(np.abs(risk / exact - 1) < 0.12)  # Lemma 2's own error at d = 10
+    assert np.all(np.abs(risk / exact - 1) < 0.12)  # the formula's own error at d = 10
     near(*spectral.measure(task, omega, mu, 10_000, context=400), exact[3])
 
 
@@ -531,6 +532,49 @@ def test_balances_of_any_weights():
         close(pull["O"], pull["V"], within=1e-10)
         gap = np.abs(pull["K"] - pull["V"]) / np.abs(pull["K"])
         assert gap.min() > 0.1 if softmax else gap.max() < 1e-10
+
+
+def test_flow_keeps_factors_that_are_decomposable_not_products():
+    """On contexts with every reflection and permutation of a group and every sign of a task, which
+    leave their distribution as it is, a step keeps K, Q, O and V that each have the form."""
+    import torch
+
+    task = MultiTask((2, 2), context=5, signal=(1.0, 3.0), noise=0.2)
+    rng = np.random.default_rng(0)
+    x, q, g = rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    noise = 0.4 * rng.normal(size=(3, 2, 5))
+    turns = [
+        np.diag(s) @ p for p in (np.eye(2), np.eye(2)[::-1]) for s in product((1, -1), repeat=2)
+    ]
+    tokens, queries, answers = [], [], []
+    for first, second in product(turns, turns):
+        turn = np.block([[first, np.zeros((2, 2))], [np.zeros((2, 2)), second]])
+        for signs in product((1, -1), repeat=2):
+            flip = np.array(signs)[:, None]
+            y = flip * ((g[:, :, None] * x).reshape(3, 2, 2, 5).sum(2) + noise)
+            tokens.append(np.concatenate([turn @ x, y], axis=1))
+            queries.append(np.concatenate([q @ turn.T, np.zeros((3, 2))], axis=1))
+            answers.append(flip[:, 0] * (g * q).reshape(3, 2, 2).sum(2))
+    data = [torch.tensor(np.concatenate(part)) for part in (tokens, queries, answers)]
+
+    def after_a_step(weights):
+        tensors = {n: torch.tensor(w, requires_grad=True) for n, w in weights.items()}
+        value = (multihead.predict(tensors, *data[:2]) - data[2]).square().sum(1).mean()
+        slopes = torch.autograd.grad(value, list(tensors.values()))
+        moved = zip(tensors.items(), slopes, strict=True)
+        return {name: (w - 0.1 * slope).detach().numpy() for (name, w), slope in moved}
+
+    weights = multihead.start(task, np.array([[0.5, 0.2], [0.1, 0.4]]), np.ones((2, 2)), width=5)
+    weights["K"] = 2 * weights["K"]  # not balanced: that is not needed
+    stepped = after_a_step(weights)
+    assert max(multihead.departure(task, stepped).values()) < 1e-14
+    moved = np.subtract(multihead.spectrum(task, stepped), multihead.spectrum(task, weights))
+    assert np.abs(moved).min() > 1e-4
+    uneven_factors = dict(weights, K=weights["K"].copy(), Q=weights["Q"].copy())
+    uneven_factors["K"][0, 0, 0] *= 2
+    uneven_factors["Q"][0, 0, 0] /= 2
+    assert max(multihead.departure(task, uneven_factors).values()) < 1e-14
+    assert multihead.departure(task, after_a_step(uneven_factors))["KQ"] > 1e-3
 
 
 def test_labels_carry_signal_and_noise():

@@ -26,7 +26,8 @@ def equiangular_bound(task: MultiTask, heads: int) -> float:
     """The least total loss of ``heads`` heads with equiangular weights: budget 1/e, then H − 1.
 
     The budget of several heads is never attained, only approached: ω → 0 and μ → ∞ with Σ_h μ^h = 0.
-    The theorem is for equiangular weights; searching all decomposable ones, none exceeds the budget.
+    Derived here. The paper's Theorem 4 bounds equiangular weights, by its title; that its budget is
+    this one is inferred. A search over all decomposable weights found none beyond it.
     """
     budget = 1 / np.e if whole("heads", heads) == 1 else heads - 1
     m = water_filling(task, budget)

@@ -2,13 +2,15 @@
 
 The setting of Chen, Sheen, Wang and Yang (COLT 2024). A token is z = (x, y) with x ~ N(0, I_d); the
 d coordinates are in I groups of d_i, and y_i = ⟨g_i, x on group i⟩ + ε is the label of task i.
-H heads predict ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e) with z_q = (q, 0). Decomposable
-weights stay so, and two numbers a head and task say everything about them: ω_i^h, the eigenvalue of
-KᵀQ/√d_e on group i (how sharply head h attends by group i), and μ_i^h, the eigenvalue of OV on y_i
-(how much of what it sees there it adds to answer i). Arrays are ``omega[h, i]``, ``mu[h, i]``.
+H heads predict ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e) with z_q = (q, 0). Of decomposable
+weights two numbers a head and task say everything: ω_i^h, the eigenvalue of KᵀQ/√d_e on group i (how
+sharply head h attends by group i), and μ_i^h, the eigenvalue of OV on y_i (how much of what it sees
+there it adds to answer i). Arrays are ``omega[h, i]``, ``mu[h, i]``. Gradient flow keeps weights so
+if K and Q are multiples of one isometry on each group, O and V_Y are diagonal, and the rest is 0.
 
 The loss is Σ_i E(ŷ_i − ⟨g_i, q_i⟩)² and time the sum of learning rates; a mean over the tasks
-instead of the sum would multiply time by I. Derived here, not quoted; nothing is simulated.
+instead of the sum would multiply time by I. Of the paper the abstract, the captions and the titles
+of its theorems were at hand: what follows is derived here, not quoted; nothing is simulated.
 """
 
 from collections.abc import Sequence
@@ -99,7 +101,8 @@ def aligned_start(
 ) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
     """A start that leans head i to task i: μ_i^i = ``own``, every other μ = ``mu``, all ω = ``omega``.
 
-    The paper does not print Figure 1's start; these numbers are our choice.
+    The numbers are our choice: Figure 1's caption gives none. The published code has ω = L^(−3/2)/√d_e,
+    μ = L^(−3/2) and four times that for a head's own task.
     """
     shape = (whole("heads", task.tasks if heads is None else heads), task.tasks)
     start = np.full(shape, float(mu))
@@ -119,7 +122,7 @@ def loss(
     omega: Float[np.ndarray, "*starts heads tasks"],
     mu: Float[np.ndarray, "*starts heads tasks"],
 ) -> Float[np.ndarray, "*starts tasks"]:
-    """Each task's loss s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i] (the paper's Lemma 2).
+    """Each task's loss s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i].
 
     Bias and variance of a softmax average while the scores stay below saturation (see
     ``icl_risk.participation``). It is off by O(1/(d_i φ_i)) and O(e^{dω²}/L): at d = 10, L = 100

@@ -14,7 +14,14 @@ def run():
 
 def test_three_phases(run):
     facts = run.facts
-    assert facts["predicted"] == pytest.approx(facts["warm_up_ends"], rel=0.02)
+    # The race says when half of a task is done; without its drag it would end 22% before.
+    assert facts["predicted"] == pytest.approx(facts["won"], rel=0.02)
+    assert facts["escape"] == pytest.approx(5.2010796, abs=1e-6)
+    assert facts["drag"] == pytest.approx(10 * 30**0.5 / 100)
+    # The winner's ω settles at .674, the loss at no one rate: the losers' ω falls as 1/t.
+    assert facts["loss_rate_8"] > 1.8 * facts["rate"] > 1.8 * 2 * facts["loss_rate_11"]
+    assert facts["formula_low"] == pytest.approx(1 - 6.411908 / 7.063971, abs=1e-6)
+    assert facts["published"] > 40 * facts["predicted"]
     assert 7 < facts["emergence_ends"] < 8
     assert facts["formula"] == pytest.approx(6.411908, abs=1e-6)
     assert facts["exact"] == pytest.approx(7.063971, abs=1e-5)
@@ -45,6 +52,10 @@ def test_two_numbers():
 def test_starts():
     facts = task_allocation.starts().facts
     assert facts["right"] > 0.92 and facts["correlation"] > 0.95
+    assert facts["near"] < 0.02 and abs(facts["late"]) < 0.05
+    assert (
+        facts["wrong"] == round(300 * (1 - facts["right"])) and facts["busy"] > facts["wrong"] / 2
+    )
     assert (facts["three"], facts["two"], facts["one"]) == (32, 63, 5)
     assert facts["best"] == pytest.approx(facts["level_3"], abs=0.01)
 

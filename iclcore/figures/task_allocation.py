@@ -228,7 +228,9 @@ def starts(found: study.Starts) -> Figure:
     left.scatter(found.predicted[ok], found.happened[ok], s=9, color=BLUE, label="head predicted")
     left.scatter(found.predicted[~ok], found.happened[~ok], s=22, color=ORANGE, marker="x",
                  label="another head")  # fmt: skip
-    left.set(xlabel="escape time, from the start alone", ylabel="time at which the task is won")
+    left.set(
+        xlabel="time of the race, from the start alone", ylabel="time at which the task is won"
+    )
     left.legend(fontsize=8)
     rng = np.random.default_rng(0)  # spreads the dots sideways
     right.scatter(found.winners + rng.uniform(-0.15, 0.15, len(found.loss)), found.loss, s=9,
@@ -240,8 +242,8 @@ def starts(found: study.Starts) -> Figure:
     facts = found.facts
     alt = (
         f"Left: for {facts['starts']} random starts, the time at which each task is won against the "
-        f"predicted escape time: a band parallel to the diagonal, about {facts['late']:.1f} above it; "
-        f"the predicted head wins {facts['right']:.0%} of the tasks. Right: final losses in three "
+        f"predicted time: half of the dots lie within {facts['near']:.1%} of the diagonal, some late ones "
+        f"above it; the predicted head wins {facts['right']:.0%} of the tasks. Right: final losses in three "
         f"groups, {facts['three']} starts with three winners near {facts['level_3']:.1f}, "
         f"{facts['two']} with two near {facts['level_2']:.1f}, {facts['one']} with one near "
         f"{facts['level_1']:.1f}."

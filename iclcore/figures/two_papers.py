@@ -42,8 +42,9 @@ def same_stream(found: study.SameStream) -> Figure:
                     textcoords="offset points")  # fmt: skip
     right.axhline(1, **DASHED)
     for panel in (top, left, right):
-        for t in found.predicted:
-            panel.axvline(t, color=GREY, linewidth=0.8, linestyle=":")
+        for kind, times in found.predicted.items():
+            for t in times:
+                panel.axvline(t, color=COLORS[kind], linewidth=0.8, linestyle=":")
     top.set(xlabel=TIME, ylabel="loss of the three tasks", ylim=(0, None))
     left.set(xlabel="time", ylabel=r"$\omega$ of the winners")
     right.set(xlabel="time", ylabel=r"$\sum_h \mu_i^{(h)}\omega_i^{(h)}$", ylim=(0, 1.05))
@@ -54,7 +55,7 @@ def same_stream(found: study.SameStream) -> Figure:
     alt = (
         f"Above: both losses fall in three steps onto dashed plateaus: {said['linear']} for linear "
         f"attention, {said['softmax']} for softmax, whose steps come later. Dotted lines, predicted "
-        "from the start, stand at the steps of linear attention. Below left: softmax brings every ω "
+        "from the start, stand at the steps of each. Below left: softmax brings every ω "
         "towards 1/√6 = 0.41, linear attention to different ones. "
         "Below right: the share of each task that is done."
     )

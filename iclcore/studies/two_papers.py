@@ -20,11 +20,11 @@ KINDS = ("linear", "softmax")
 
 @dataclass(frozen=True)
 class SameStream:
-    """By kind of attention: the run, and its plateaus in theory, no task learned to all three."""
+    """By kind: the run, its plateaus in theory, no task learned to all three, and when each ends."""
 
     runs: dict[str, History]
     levels: dict[str, Float[np.ndarray, " levels"]]
-    predicted: Float[np.ndarray, " tasks"]
+    predicted: dict[str, Float[np.ndarray, " tasks"]]
     facts: dict[str, float]
 
 
@@ -37,9 +37,12 @@ def same_stream(scale: str = "paper") -> SameStream:
         "linear": icl_risk.linear_attention_risk(TASK),
         "softmax": icl_risk.exact_loss(TASK, *limit),
     }
-    predicted = phases.escape_time(TASK, *start).min(0)
-    runs, levels = {}, {}
-    facts = {f"predicted_{i + 1}": t for i, t in enumerate(predicted)}
+    # linear attention's race has no drag: its B is 0 where softmax's is 1
+    predicted = {
+        "linear": phases.escape_time(TASK, *start).min(0),
+        "softmax": phases.race(TASK, *start)[0],
+    }
+    runs, levels, facts = {}, {}, {"third_balance": third_balance(start)}
     for kind in KINDS:
         run = multihead.train_full(
             TASK, *start, ((END, RATE),), batch=batch, softmax=kind == "softmax"
@@ -57,10 +60,23 @@ def same_stream(scale: str = "paper") -> SameStream:
             facts[f"{kind}_plateau_{m}"] = run.loss[inside].mean()
             facts[f"{kind}_level_{m}"] = levels[kind][m]
         facts |= {f"{kind}_time_{i + 1}": time for i, time in enumerate(won)}
+        facts |= {f"{kind}_predicted_{i + 1}": time for i, time in enumerate(predicted[kind])}
     facts["ratio"] = facts["softmax_level_3"] / facts["linear_level_3"]
     late = {kind: spectral.spectra(run)[0][-1].diagonal() for kind, run in runs.items()}
     facts["linear_spread"] = late["linear"].max() / late["linear"].min()
     return SameStream(runs, levels, predicted, facts)
+
+
+def third_balance(start: tuple[np.ndarray, np.ndarray], sharp: float = 0.005) -> float:
+    """By what share Σ_i (a_i ω_i − μ_i) of the first head has grown when its d ω² is ``sharp``.
+
+    Linear attention conserves it. In the flow of softmax it grows from the first moment on.
+    """
+    path = theory.flow(TASK, *start, np.linspace(0, END, 2001))
+    omega, mu = path.omega[:, 0], path.mu[:, 0]
+    balance = (TASK.d * TASK.dim**0.5 * omega - mu).sum(-1)
+    when = phases.crossing(path.t, TASK.d[0] * omega[:, 0] ** 2, sharp)
+    return float(np.interp(when, path.t, balance) / balance[0] - 1)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The three phases of the gradient flow of ``multihead``, each with its own small equation.
 
-Warm-up: both numbers grow as replicators until one head per task runs ahead. Emergence: μ follows ω
-along μ ≈ ω/(ω² + v), and ω rises to d^(−1/2). Convergence: an exponential. Beyond it: the limit is
-a saddle once μ may be negative. Throughout a = d_i √d_e, κ = 4 s_i/a, v = (φ_i/L) e^{d_i ω²}.
+Warm-up: the heads race for each task, and one of them runs away. Emergence: ω rises to d^(−1/2) and
+μ follows towards its best, ω/(ω² + v). Convergence: the winner's numbers settle exponentially.
+Beyond it: the limit is a saddle once μ may be negative. Throughout a = d_i √d_e, κ = 4 s_i/a,
+v = (φ_i/L) e^{d_i ω²}.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,49 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
-from scipy.special import exprel, xlog1py
+from scipy.special import xlog1py
 
 from iclcore.theory.multihead import TOLERANCE, Flow, MultiTask, check, limit, loss, root_width
+
+
+def race(
+    task: MultiTask,
+    omega0: Float[np.ndarray, "*starts heads tasks"],
+    mu0: Float[np.ndarray, "*starts heads tasks"],
+    width: int | None = None,
+) -> tuple[Float[np.ndarray, "*starts tasks"], Int[np.ndarray, "*starts tasks"]]:
+    """When each task is won, by the start alone, and by which head.
+
+    While the loss has not moved, tasks do not feel each other and B = 1:
+
+    ω̇_h = κ ω_h μ_h,   μ̇_h = 4s μ_h (ω_h − (φ/L) Σ_g μ_g).
+
+    Both terms of μ̇ are quadratic, so the second, the noise of heads that look nowhere yet, keeps its
+    share however small the start is, and a start c times smaller waits c times longer. The leader
+    blows up: that is the time. In τ with dτ = (κ Σμ + 4s Σω) dt it takes for ever, and t converges.
+    """
+    check(task, omega0, mu0)
+    if not (np.all(omega0 > 0) and np.all(mu0 > 0)):
+        raise ValueError("omega0 and mu0 take positive numbers for a race")
+    a = task.d * root_width(task, width)
+    kappa, drag = 4 * task.s / a, task.phi / task.context
+    logs = np.log(np.stack([omega0, mu0]))
+    waits = np.zeros(logs[0, ..., :1, :].shape)
+
+    def speed(_: float, u: np.ndarray) -> np.ndarray:
+        omega, mu = np.exp(u[: logs.size].reshape(logs.shape))
+        total = mu.sum(-2, keepdims=True)
+        clock = 1 / (kappa * total + 4 * task.s * omega.sum(-2, keepdims=True))
+        slopes = clock * kappa * mu, clock * 4 * task.s * (omega - drag * total)
+        return np.concatenate([np.ravel(slopes), clock.ravel()])
+
+    # H heads in a tie end on ω = (1/a + Hφ/L) μ; what is left of t falls as e^{−τ/H(2 + Haφ/L)}.
+    heads = logs.shape[-2]
+    far = 30 * heads * np.max(2 + heads * a * drag) + np.ptp(logs)
+    start = np.concatenate([logs.ravel(), waits.ravel()])
+    path = solve_ivp(speed, (0, far), start, "DOP853", [far], rtol=TOLERANCE, atol=TOLERANCE)
+    omega, mu = path.y[: logs.size, -1].reshape(logs.shape)
+    return path.y[logs.size :, -1].reshape(waits.shape)[..., 0, :], (omega + mu).argmax(-2)
 
 
 def escape_time(
@@ -22,10 +63,11 @@ def escape_time(
     mu0: Float[np.ndarray, "*starts heads tasks"],
     width: int | None = None,
 ) -> Float[np.ndarray, "*starts heads tasks"]:
-    """When each head alone would blow up on each task: t_w = ln(aω0/μ0) / (κ(aω0 − μ0)).
+    """When each head would win each ``race`` without its drag: t_w = ln(aω0/μ0) / (κ(aω0 − μ0)).
 
-    While the loss has not moved, ω̇ = κωμ and μ̇ = aκωμ: aω − μ is conserved and the rest is a
-    logistic equation with the pole t_w. Weights of opposite signs shrink instead: infinite.
+    The limit aφ/L → 0 of long contexts, and linear attention at any length, whose B is 0 where that
+    of softmax is 1. Then aω − μ is conserved and the rest is a logistic equation with the pole t_w.
+    Weights of opposite signs shrink instead: infinite.
     """
     check(task, omega0, mu0)
     root = root_width(task, width)
@@ -35,40 +77,6 @@ def escape_time(
         y = a * np.abs(omega0 / mu0) - 1
         time = np.where(y == 0, 1.0, xlog1py(1 / y, y)) * root * task.d / (4 * task.s * np.abs(mu0))
     return np.where(omega0 * mu0 > 0, time, np.inf)
-
-
-def winner(
-    task: MultiTask,
-    omega0: Float[np.ndarray, "*starts heads tasks"],
-    mu0: Float[np.ndarray, "*starts heads tasks"],
-    width: int | None = None,
-) -> Int[np.ndarray, "*starts tasks"]:
-    """The head predicted to win each task: the one with the least escape time."""
-    return escape_time(task, omega0, mu0, width).argmin(-2)
-
-
-def warm_up(
-    task: MultiTask,
-    omega0: Float[np.ndarray, "heads tasks"],
-    mu0: Float[np.ndarray, "heads tasks"],
-    t: Sequence[float] | np.ndarray,
-    width: int | None = None,
-) -> tuple[Float[np.ndarray, "times heads tasks"], Float[np.ndarray, "times heads tasks"]]:
-    """(ω, μ) while the loss has not moved, in closed form: with C = aω0 − μ0, g = e^{κCt},
-
-    aω = C aω0 / (aω0 − μ0 g),   μ = C μ0 g / (aω0 − μ0 g), up to the first escape time.
-    """
-    if not (np.all(omega0 > 0) and np.all(mu0 > 0)):
-        raise ValueError("omega0 and mu0 take positive numbers for the warm-up's closed form")
-    t = np.asarray(t, dtype=float)[:, None, None]
-    first = escape_time(task, omega0, mu0, width).min()
-    if t.min() < 0 or t.max() >= first:
-        raise ValueError(f"t takes times from 0 to before the first escape at {first:.6g}")
-    a = task.d * root_width(task, width)
-    C, x = a * omega0 - mu0, 4 * task.s / a * t
-    # exprel(y) = (e^y − 1)/y: no division by a C that may be 0.
-    below = 1 - mu0 * x * exprel(C * x)
-    return omega0 / below, mu0 * np.exp(C * x) / below
 
 
 def emergence_speed(
@@ -106,9 +114,10 @@ def emergence(
 
 
 def convergence_rate(task: MultiTask, width: int | None = None) -> Float[np.ndarray, " tasks"]:
-    """How fast the winner's distance to its limit decays, task by task, one head a task.
+    """How fast the winner's ω and μ near their limit, task by task, one head a task.
 
-    The lesser eigenvalue of the two-variable flow in (log ω, log μ), linearised at the limit.
+    The lesser eigenvalue of the two-variable flow in (log ω, log μ), linearised at the limit. The
+    loss is slower in the end: the ω of the heads that lost falls only as 1/t, their share as 1/t².
     """
     omega = task.d**-0.5
     v = np.e * task.phi / task.context
@@ -156,9 +165,9 @@ class Phases:
 
 
 def phases(path: Flow, width: int | None = None) -> Phases:
-    """The phases along a flow, and the escape times that the start alone predicts.
+    """The phases along a flow, and the times of the ``race`` that the start alone predicts.
 
-    The paper has no thresholds; 5% and 95% of the drop from the first loss to the limit's are ours.
+    The captions name the phases without thresholds; 5% and 95% of the drop to the limit are ours.
     """
     heads = path.omega.shape[-2]
     end = limit(path.task, path.owner, heads)
@@ -170,5 +179,5 @@ def phases(path: Flow, width: int | None = None) -> Phases:
         )
     times = [crossing(path.t, done, share) for share in (0.05, 0.95)]
     start = path.omega[0], path.mu[0]
-    predicted = path.t[0] + escape_time(path.task, *start, width).min(-2)
+    predicted = path.t[0] + race(path.task, *start, width)[0]
     return Phases(*times, predicted, convergence_rate(path.task, width))

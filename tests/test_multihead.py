@@ -221,7 +221,7 @@ def test_fewer_heads_than_tasks():
 
 
 def test_two_heads_of_one_task():
-    """Equal heads share it for ever, else the replicator leaves one; the loss is the same."""
+    """Equal heads share it for ever, very unequal ones leave it to one; the loss is the same."""
     shared = theory.flow(ONE, np.full((2, 1), 0.01), np.full((2, 1), 0.1), [0, 60], width=30)
     start = np.array([[0.01], [0.012]]), np.array([[0.1], [0.05]])
     alone = theory.flow(ONE, *start, [0, 60], width=30)
@@ -229,6 +229,19 @@ def test_two_heads_of_one_task():
     close(shared.mu[-1, :, 0], [mu / 2, mu / 2], within=1e-6)
     close(alone.mu[-1, :, 0], [mu, 0], within=1e-6)
     close(shared.loss[-1], alone.loss[-1], within=1e-6)
+    # In between: with both ω = d^(−1/2) any split is at rest, and starts near to equal end on one.
+    for split in (0.1, 0.4, 0.9):
+        mus = mu * np.array([[split], [1 - split]])
+        for slope in theory.gradient(ONE, np.full((2, 1), 10**-0.5), mus):
+            close(slope, np.zeros((2, 1)), within=1e-13)
+    mu0 = np.array([[[0.07], [second]] for second in (0.06999, 0.0699, 0.068, 0.06)])
+    path = theory.flow(ONE, np.full_like(mu0, 0.01), mu0, [0, 60, 120], width=30)
+    closest, close_by, far, farther = (path.mu[1:, :, 1, 0] / path.mu[1:, :, 0, 0]).T
+    # The closer the start, the more equal. What is shared stays so, the rest falls on.
+    assert 1 > closest[0] > close_by[0] > 0.5 > 1e-6 > far[0] > farther[0]
+    close(closest[1], closest[0], within=1e-5)
+    close(close_by[1], close_by[0], within=1e-4)
+    close(path.loss[-1], np.full((4, 1), shared.loss[-1, 0]), within=1e-6)
 
 
 def test_the_limit_is_a_saddle():

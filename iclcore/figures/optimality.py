@@ -38,7 +38,7 @@ def bounds(found: study.Bounds) -> Figure:
         "Lower bounds for 1, 2, 4, 8 and 11 heads and the Bayes risk against d̄/L: all rise from 0 "
         f"to 1, fewer heads earlier. At d̄/L = 0.1 they are {facts['heads_1']:.2f}, "
         f"{facts['heads_2']:.2f}, {facts['heads_4']:.2f}, {facts['heads_8']:.2f} and "
-        f"{facts['heads_11']:.2f}, Bayes {facts['bayes']:.2f}: with 11 heads the bound lies on Bayes."
+        f"{facts['heads_11']:.2f}, Bayes {facts['bayes']:.2f}: with 11 heads the bound is a little above."
     )
     return Figure(figure, alt)
 
@@ -98,7 +98,7 @@ def lengths(found: study.Lengths) -> Figure:
 
 @drawn
 def targets(found: study.Targets) -> Figure:
-    """Nonlinear targets: only their linear part carries over."""
+    """Nonlinear targets: their linear part carries over, and too much of their mean."""
     figure, axes = canvas(3, width=8.4, height=2.8, sharey=True)
     for panel, name in zip(axes, found.target, strict=True):
         degrees = np.arange(len(found.target[name]))

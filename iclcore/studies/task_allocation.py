@@ -136,6 +136,8 @@ def two_numbers(scale: str = "paper") -> TwoNumbers:
     speed = phases.emergence_speed(ONE, grid[:, None], width=WIDTH)[:, 0]
     half = 0.5 * 10**-0.5
     reached = phases.crossing(t, path.omega[:, 0, 0], half)
+    rising = path.omega[:, 0, 0]
+    share = path.mu[:, 0, 0] * (rising**2 + ONE.phi / ONE.context * np.exp(10 * rising**2)) / rising
     facts = {
         "fastest": speed.max(),
         "fastest_at": grid[speed.argmax()],
@@ -145,6 +147,9 @@ def two_numbers(scale: str = "paper") -> TwoNumbers:
         + phases.crossing(run.series["time"], spectral.spectra(run)[0][:, 0, 0], half)
         - reached,
         "mu_peak": path.mu.max(),
+        **{
+            f"share_{int(100 * w):02}": np.interp(w, rising, share) for w in (0.01, 0.05, 0.1, 0.15)
+        },
     }
     return TwoNumbers(run, path, omega, mu, grid, speed, facts)
 
@@ -215,7 +220,10 @@ class Sharing:
 
 
 def sharing(scale: str = "paper") -> Sharing:
-    """Tasks without a head of their own lean to the last head (μ .06 against .05)."""
+    """Tasks without a head of their own lean to the last head (μ .06 against .05).
+
+    ``split``: where two heads of one task end that start on μ .07 and a little less, as μ's ratio.
+    """
     choice("scale", scale, SCALES)
     counts = np.array([1.0, 2.0, 3.0, 4.0])
     loss, limits, bounds = [], [], []
@@ -233,12 +241,17 @@ def sharing(scale: str = "paper") -> Sharing:
         "unequal": theory.flow(ONE, np.full((2, 1), 0.01), np.array([[0.07], [0.06]]), t, WIDTH),
     }
     ends = {name: path.loss[-1, 0] for name, path in pair.items()}
+    mu0 = np.array([[[0.07], [0.0699]], [[0.07], [0.06999]]])
+    near = theory.flow(ONE, np.full_like(mu0, 0.01), mu0, [0, 60, 120], WIDTH)
+    split = near.mu[1:, :, 1, 0] / near.mu[1:, :, 0, 0]
     facts = {
         **{f"heads_{n}": value for n, value in zip((1, 2, 3, 4), loss, strict=True)},
         "gap": np.abs(np.array(loss) / limits - 1).max(),
         "tied": tied.loss[-1].sum(),
         "pair_gap": abs(ends["equal"] - ends["unequal"]),
         "loser": pair["unequal"].mu[-1, 1, 0] / pair["unequal"].mu[-1, 0, 0],
+        "split": split[-1, 0],
+        "split_closer": split[-1, 1],
     }
     return Sharing(counts, np.array(loss), np.array(limits), np.array(bounds), pair, facts)
 
@@ -254,6 +267,13 @@ class Saturation:
     facts: dict[str, float]
 
 
+def carriers(beta: float, count: int = 4000, share: float = 0.9) -> float:
+    """How many of L tokens carry ``share`` of the attention, on average, at sharpness β."""
+    scores = beta * np.random.default_rng(0).standard_normal((count, ONE.context))
+    p = np.sort(np.exp(scores), axis=1)[:, ::-1].cumsum(1)
+    return float((p < share * p[:, -1:]).sum(1).mean()) + 1
+
+
 def saturation(scale: str = "paper") -> Saturation:
     beta = np.linspace(0.05, 12, 60)
     power = icl_risk.participation(beta, ONE.context)
@@ -267,10 +287,15 @@ def saturation(scale: str = "paper") -> Saturation:
     ]  # fmt: skip
     ends = [spectral.spectra(run)[0][-200:].mean() * 10**0.5 for run in runs]
     found = icl_risk.participation(np.array([1.0, 2.0, 10.0]), ONE.context)
+    edge, frozen = np.sqrt(0.5 * np.log(ONE.context)), np.sqrt(2 * np.log(ONE.context))
+    there = icl_risk.participation(np.array([edge]), ONE.context)
     facts = {
         "back_furthest": max(np.abs(np.array(ends) - 1)),
-        "edge": np.sqrt(0.5 * np.log(ONE.context)),
-        "frozen": np.sqrt(2 * np.log(ONE.context)),
+        "edge": edge,
+        "frozen": frozen,
+        "edge_high": there["exponential"][0] / there["exact"][0] - 1,
+        "carriers_2": carriers(2.0),
+        "carriers_frozen": carriers(frozen),
         **{f"exact_{b}": v for b, v in zip((1, 2, 10), found["exact"], strict=True)},
         **{f"exponential_{b}": v for b, v in zip((1, 2), found["exponential"], strict=False)},
         "saturated_10": found["saturated"][2],

@@ -12,6 +12,8 @@ SOURCES := _config.yml _toc.yml $(shell find book tools iclcore -type f -not -pa
 # A reader's own Jupyter, IPython and matplotlib settings must not change what a notebook shows.
 unexport JUPYTER_PATH IPYTHONDIR MPLBACKEND MATPLOTLIBRC PYTHONPATH
 export JUPYTER_PREFER_ENV_PATH := 1
+# All files are UTF-8, in whatever locale.
+export PYTHONUTF8 := 1
 
 .PHONY: help book test lab serve bench browser clean
 

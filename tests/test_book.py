@@ -1,22 +1,42 @@
-"""The executor: canonical outputs, all or none; and the notebooks as they are committed."""
+"""The executor and the build: canonical, all or none, stoppable; the notebooks as committed."""
 
+import os
 import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 
 import execute
 import nbformat
 import pytest
+from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_notebook
 
-CHAPTERS = execute.chapters()
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / "tools"
+CHAPTERS = chapters()
+LONG = 120
 
 WIDGET = """\
 import sys
 
 import ipywidgets
 
-print("out", flush=True)
+print("λ", flush=True)
 print("more", flush=True)
 ipywidgets.VBox([ipywidgets.IntSlider(3)])"""
+
+# from where it says who it is, no other thread of this process runs: it computes in C
+
+# signals as they are in a terminal, wherever these tests run
+TERMINAL = """\
+import pathlib, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+EXECUTE = TERMINAL + "import execute; sys.exit(execute.main([], pathlib.Path.cwd()))"
 
 
 def write_book(root, **chapters):
@@ -35,17 +55,40 @@ def contents(root):
     return {path.name: path.read_bytes() for path in (root / "book").glob("*")}
 
 
-def test_executing_again_gives_the_same_bytes(tmp_path):
-    write_book(tmp_path, one=enumerate(['scale = "paper"', WIDGET, "scale"]))
-    assert execute.main([], tmp_path) == 0
+@contextmanager
+def python(root, code, *arguments, **environment):
+    """A process in `root`, whose temporary files are in root/tmp."""
+    (root / "tmp").mkdir(exist_ok=True)
+    environment |= {"PYTHONPATH": str(TOOLS), "TMPDIR": str(root / "tmp")}
+    command = [sys.executable, "-c", code, *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=root, env=os.environ | environment, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def results(sources, scale):
+    """What the executor would find, without a kernel."""
+    return [execute.Result(source.path, 1.0, text=source.text + "\n") for source in sources]
+
+
+def test_executing_again_gives_the_same_bytes_in_any_locale(tmp_path):
+    write_book(tmp_path, one=enumerate(['scale = "paper"  # λ', WIDGET, "scale"]))
+    with python(tmp_path, EXECUTE, LC_ALL="C", PYTHONUTF8="0") as ascii_only:
+        out, err = ascii_only.communicate(timeout=LONG)
+    assert (ascii_only.returncode, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == ["one", "together"]
     first = contents(tmp_path)
     assert execute.main([], tmp_path) == 0
     assert contents(tmp_path) == first
     notebook = nbformat.reads(first["one.ipynb"].decode(), as_version=4)
     stream, widget = notebook.cells[1].outputs
-    assert stream.text == "out\nmore\n"
+    assert stream.text == "λ\nmore\n"
     assert list(widget.data) == ["text/plain"]
     assert "'paper'" in notebook.cells[2].outputs[0].data["text/plain"]
+    assert recorded(tmp_path)["one"]["cells"].keys() <= {"c0", "c1", "c2"}
 
 
 def test_the_quick_scale_is_injected_and_marked(tmp_path):
@@ -55,6 +98,7 @@ def test_the_quick_scale_is_injected_and_marked(tmp_path):
     assert [cell.source for cell in notebook.cells] == ['scale = "paper"', "scale"]
     assert "'quick'" in notebook.cells[1].outputs[0].data["text/plain"]
     assert notebook.metadata["scale"] == "quick"
+    assert not recorded(tmp_path)
 
 
 def test_one_failing_cell_leaves_every_notebook_as_it_was(tmp_path, capsys):
@@ -71,6 +115,78 @@ def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):
     assert execute.main(["nonsense"]) == 2
     message = capsys.readouterr().err
     assert message == f"no chapter 'nonsense'; the chapters are: {', '.join(CHAPTERS)}\n"
+
+
+def test_a_full_disk_at_the_end_leaves_every_file_as_it_was(tmp_path, capsys, monkeypatch):
+    write_book(tmp_path, one=[(0, "1")], two=[(0, "2")], three=[(0, "3")])
+    before = contents(tmp_path)
+
+    def fill_the_disk(sources, scale):
+        (tmp_path / "book" / "three.ipynb.new").symlink_to("/dev/full")
+        return results(sources, scale)
+
+    monkeypatch.setattr(execute, "execute", fill_the_disk)
+    assert execute.main([], tmp_path) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "three.ipynb.new cannot be written: No space left on device" in line
+    assert line.endswith("no notebook was changed")
+    assert contents(tmp_path) == before
+    assert not recorded(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_runs(tmp_path, capsys, monkeypatch):
+    write_book(tmp_path, one=[(0, "1")], two=[(0, "2")])
+    monkeypatch.setattr(execute, "execute", None)
+    for place in ("book/two.ipynb.new", "_build/seconds.json.new"):
+        (tmp_path / place).mkdir(parents=True)
+        assert execute.main([], tmp_path) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{place} cannot be written: Is a directory" in line
+        (tmp_path / place).rmdir()
+    ignored = ["git", "check-ignore", "book/two.ipynb.new"]  # what a kill leaves there
+    assert subprocess.run(ignored, cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_broken_record_of_the_seconds_counts_as_empty(tmp_path, monkeypatch):
+    write_book(tmp_path, one=[(0, "1")])
+    (tmp_path / "_build").mkdir()
+    record = tmp_path / "_build" / "seconds.json"
+    for broken in (b'{"one": {', b"", b"\xff", b"[]"):
+        record.write_bytes(broken)
+        assert recorded(tmp_path) == {}
+    monkeypatch.setattr(execute, "execute", results)
+    assert execute.main([], tmp_path) == 0
+    assert recorded(tmp_path) == {"one": {"together": 1.0, "cells": {}}}
+
+
+@pytest.mark.parametrize("broken", [b"", b'{"cells": [', b"[]", b"null", b"{}", b"\xff\xfe"])
+def test_a_broken_file_is_named_in_one_line(tmp_path, capsys, broken):
+    write_book(tmp_path, one=[(0, "1")], two=[(0, "2")])
+    for name in ("book/two.ipynb", "_toc.yml"):
+        (tmp_path / name).write_bytes(broken)
+        assert execute.main([], tmp_path) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(Path(name).name)
+
+
+def test_a_table_of_contents_that_is_no_yaml_is_named(tmp_path):
+    (tmp_path / "_toc.yml").write_text("a: [\n")
+    with pytest.raises(Problem, match=r"^_toc.yml is not YAML: [^\n]*$"):
+        chapters(tmp_path)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_cut_output_of_papermill_is_named(tmp_path, code):
+    write_book(tmp_path, one=[(0, "1")])
+    path = tmp_path / "book" / "one.ipynb"
+    (tmp_path / "out.ipynb").write_text('{"cells": [')
+    papermill = SimpleNamespace(returncode=code, communicate=lambda: ("", "OSError: too large"))
+    source = execute.Source(path, path.read_text(), nbformat.read(path, as_version=4))
+    failure = execute.finish(papermill, 0.0, source, tmp_path / "out.ipynb", "paper").failure
+    whole = "one: the kernel did not finish\n    OSError: too large"
+    assert (
+        failure == whole if code else failure.startswith("one.ipynb as papermill wrote it is not")
+    )
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

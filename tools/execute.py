@@ -19,16 +19,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
-import yaml
+from chapters import ROOT, SECONDS, Problem, chapters, parse, read, recorded, written_beside
 from pictures import kept
 
-ROOT = Path(__file__).resolve().parent.parent
 AT_ONCE = 2
 # each chapter has a core; threads that wait for one another across two of them lose tenfold
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 TRACEBACK_LINES = 8
+
+
+@dataclass
+class Source:
+    """A chapter as it was before it ran."""
+
+    path: Path
+    text: str
+    notebook: nbformat.NotebookNode
 
 
 @dataclass
@@ -40,25 +48,6 @@ class Result:
     cells: dict[str, float] = field(default_factory=dict)
     text: str = ""
     failure: str = ""
-
-
-def chapters(root: Path = ROOT) -> dict[str, Path]:
-    """The notebooks of _toc.yml by their short names, in the order of the book."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text())
-
-    def files(entry):
-        if isinstance(entry, dict):
-            for key, value in entry.items():
-                if key in ("root", "file"):
-                    yield value
-                else:
-                    yield from files(value)
-        elif isinstance(entry, list):
-            for item in entry:
-                yield from files(item)
-
-    paths = [root / f"{name.removesuffix('.ipynb')}.ipynb" for name in files(toc)]
-    return {path.stem: path for path in paths if path.exists()}
 
 
 def canonical(
@@ -105,34 +94,58 @@ def joined_streams(outputs: list) -> list:
     return joined
 
 
-def execute(chapter: Path, scale: str, folder: Path) -> Result:
+def execute(sources: list[Source], scale: str) -> list[Result]:
+    """Run the chapters in the order of the book, AT_ONCE at a time."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+        outs = [Path(folder, source.path.name) for source in sources]
+        run = [pool.submit(run_one, *pair, scale) for pair in zip(sources, outs, strict=True)]
+        return [future.result() for future in run]
+
+
+def run_one(source: Source, out: Path, scale: str) -> Result:
+    began = time.perf_counter()
+    return finish(start(source, out, scale, os.environ | ONE_THREAD), began, source, out, scale)
+
+
+def start(source: Source, out: Path, scale: str, environment: dict) -> subprocess.Popen:
     """Run one chapter in a kernel of its own; the file itself is only read."""
-    source = nbformat.reads(before := chapter.read_text(), as_version=4)
-    out = folder / chapter.name
-    command = [sys.executable, "-m", "papermill", str(chapter), str(out)]
+    command = [sys.executable, "-m", "papermill", str(source.path), str(out)]
     command += ["--kernel", "python3", "--language", "python", "--no-progress-bar"]
-    command += ["--cwd", str(chapter.parent)]
-    has_parameters = any("parameters" in c.metadata.get("tags", []) for c in source.cells)
-    if scale != "paper" and has_parameters:
+    command += ["--cwd", str(source.path.parent)]
+    cells = source.notebook.cells
+    if scale != "paper" and any("parameters" in c.metadata.get("tags", []) for c in cells):
         command += ["-p", "scale", scale]
-    start = time.perf_counter()
-    run = subprocess.run(command, capture_output=True, text=True, env=os.environ | ONE_THREAD)
-    result = Result(chapter, time.perf_counter() - start)
-    if run.returncode:
-        result.failure = failure(chapter, out, run.stderr)
-    elif chapter.read_text() != before:
-        result.failure = f"{chapter.stem}: the notebook was changed while it ran; run it again"
-    else:
-        executed = nbformat.read(out, as_version=4)
-        took = {c.id: c.metadata.get("papermill", {}).get("duration") for c in executed.cells}
-        result.cells = {name: round(seconds, 2) for name, seconds in took.items() if seconds}
-        result.text = canonical(source, executed, scale)
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, **pipes, encoding="utf-8", errors="replace", env=environment)
+
+
+def finish(
+    papermill: subprocess.Popen, began: float, source: Source, out: Path, scale: str
+) -> Result:
+    _, stderr = papermill.communicate()
+    chapter = source.path
+    result = Result(chapter, time.perf_counter() - began)
+    try:
+        if papermill.returncode:
+            result.failure = failure(chapter, out, stderr)
+        elif read(chapter) != source.text:
+            result.failure = f"{chapter.stem}: the notebook was changed while it ran; run it again"
+        else:
+            executed = parse(read(out), f"{chapter.name} as papermill wrote it")
+            took = {c.id: c.metadata.get("papermill", {}).get("duration") for c in executed.cells}
+            result.cells = {name: round(seconds, 2) for name, seconds in took.items() if seconds}
+            result.text = canonical(source.notebook, executed, scale)
+    except (Problem, OSError) as problem:
+        result.failure = str(problem)
     return result
 
 
 def failure(chapter: Path, out: Path, stderr: str) -> str:
     """One line that names chapter and cell, then the end of the traceback."""
-    cells = nbformat.read(out, as_version=4).cells if out.exists() else []
+    try:
+        cells = parse(read(out), out.name).cells
+    except (Problem, OSError):  # papermill ended before it had written all of it
+        cells = []
     # Neither a cell of parameters nor the executor's notice of the failure is in the source.
     added = {"injected-parameters", "papermill-error-cell-tag"}
     cells = [c for c in cells if not added & set(c.metadata.get("tags", []))]
@@ -151,53 +164,49 @@ def tail(text: str) -> str:
     return "\n".join(f"    {line}" for line in plain[-TRACEBACK_LINES:])
 
 
-def put_in_place(results: list[Result]) -> None:
-    for result in results:
-        new = result.chapter.with_suffix(".ipynb.new")
-        new.write_text(result.text)
-        os.replace(new, result.chapter)
-
-
-def record(results: list[Result], root: Path) -> None:
-    """Remember the seconds for the pages, outside the notebooks, which must not change."""
-    path = root / "_build" / "seconds.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    for r in results:
-        known[r.chapter.stem] = {"together": round(r.seconds, 1), "cells": r.cells}
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(known, indent=1) + "\n")
-
-
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description="Execute the chapters of the book.")
     parser.add_argument("chapter", nargs="*", help="the chapters to execute; all by default")
     parser.add_argument("--scale", choices=("paper", "quick"), default="paper")
     asked = parser.parse_args(arguments)
-    known = chapters(root)
-    for name in asked.chapter:
-        if name not in known:
-            print(f"no chapter {name!r}; the chapters are: {', '.join(known)}", file=sys.stderr)
-            return 2
-
-    start = time.perf_counter()
-    chosen = [path for name, path in known.items() if not asked.chapter or name in asked.chapter]
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
-        run = (pool.submit(execute, path, asked.scale, Path(folder)) for path in chosen)
-        results = [future.result() for future in list(run)]
-
-    failures = [result.failure for result in results if result.failure]
-    if failures:
-        print("\n".join(failures), file=sys.stderr)
-        print("No notebook was changed.", file=sys.stderr)
+    try:
+        known = chapters(root)
+        for name in asked.chapter:
+            if name not in known:
+                print(f"no chapter {name!r}; the chapters are: {', '.join(known)}", file=sys.stderr)
+                return 2
+        chosen = [path for name, path in known.items() if name in (asked.chapter or known)]
+        began = time.perf_counter()
+        texts = {path: read(path) for path in chosen}
+        sources = [Source(path, text, parse(text, path.name)) for path, text in texts.items()]
+        with written_beside(texts | {root / SECONDS: ""}):
+            pass  # it can be written: not to be found out only at the end
+        results = execute(sources, asked.scale)
+        with written_beside(new_texts(results, asked.scale, root)) as new:
+            for path, beside in new.items():
+                os.replace(beside, path)
+    except (Problem, OSError) as problem:
+        print(problem, file=sys.stderr)
         return 1
-    put_in_place(results)
-    if asked.scale == "paper":
-        record(results, root)
     width = max(len(name) for name in ["together", *known])
     for result in results:
         print(f"{result.chapter.stem:<{width}}  {result.seconds:6.1f} s")
-    print(f"{'together':<{width}}  {time.perf_counter() - start:6.1f} s")
+    print(f"{'together':<{width}}  {time.perf_counter() - began:6.1f} s")
     return 0
+
+
+def new_texts(results: list[Result], scale: str, root: Path) -> dict[Path, str]:
+    """The notebooks, and the seconds for the pages: outside of them, for they must not change."""
+    failures = [result.failure for result in results if result.failure]
+    if failures:
+        raise Problem("\n".join([*failures, "No notebook was changed."]))
+    texts = {result.chapter: result.text for result in results}
+    if scale == "paper":
+        known = recorded(root)
+        for r in results:
+            known[r.chapter.stem] = {"together": round(r.seconds, 1), "cells": r.cells}
+        texts[root / SECONDS] = json.dumps(known, indent=1) + "\n"
+    return texts
 
 
 if __name__ == "__main__":

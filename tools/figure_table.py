@@ -6,11 +6,10 @@ study's cell printed, the seconds from the last execution.
 
 import re
 
-import execute
 import nbformat
+from chapters import chapters, recorded
 from docutils import nodes
 from docutils.statemachine import StringList
-from pages import seconds_of
 from sphinx.util.docutils import SphinxDirective
 
 from iclcore import gallery
@@ -23,7 +22,7 @@ class FigureTable(SphinxDirective):
 
     def run(self):
         lines = []
-        for chapter, path in execute.chapters().items():
+        for chapter, path in chapters().items():
             rows = list(figures_of(path))
             if rows:
                 self.env.note_dependency(str(path))
@@ -35,7 +34,7 @@ class FigureTable(SphinxDirective):
 
 def figures_of(path):
     """(label, name, seconds, numbers) of each figure cell of a notebook; a study's numbers stand once."""
-    took = seconds_of(path.stem).get("cells", {})
+    took = recorded().get(path.stem, {}).get("cells", {})
     made, said, first = {}, {}, {}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type != "code":

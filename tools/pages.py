@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import nbformat
+from chapters import recorded
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.fileutil import copy_asset
 
-ROOT = Path(__file__).resolve().parent.parent
 WORDS_A_MINUTE = 200
 MATHJAX = ("tex-svg-full.js", "a11y", "sre")  # SVG output needs no fonts
 logger = logging.getLogger(__name__)
@@ -43,12 +43,6 @@ def add_alt_texts(app, doctree):
                 logger.warning("a picture has no alt text", location=(app.env.docname, None))
 
 
-def seconds_of(chapter: str) -> dict:
-    """What the executor measured: seconds `together` and of each of the `cells`; empty if it never ran."""
-    record = ROOT / "_build" / "seconds.json"
-    return json.loads(record.read_text()).get(chapter, {}) if record.exists() else {}
-
-
 def add_times(app, doctree):
     """Say under a chapter's title how long it takes to read, and how long it took to execute."""
     path = Path(app.env.doc2path(app.env.docname))
@@ -57,7 +51,7 @@ def add_times(app, doctree):
         return
     words = sum(len(node.astext().split()) for node in doctree.findall(nodes.paragraph))
     text = f"{max(1, round(words / WORDS_A_MINUTE))} min to read"
-    took = seconds_of(path.stem)
+    took = recorded().get(path.stem)
     if took:
         text += f" · {took['together']:.0f} s to compute everything on it"
     line = nodes.paragraph("", text, classes=["chapter-times"])

@@ -7,6 +7,7 @@ CHAPTER ?=
 BIN := .venv/bin
 READY := .venv/.ready
 BUILT := _build/.built
+CHECKED := $(if $(CHAPTER),$(CHAPTER:%=book/%.ipynb),book)
 SOURCES := _config.yml _toc.yml $(shell find book tools iclcore -type f -not -path '*/.*' -not -path '*/__pycache__/*' 2>/dev/null)
 
 # A reader's own Jupyter, IPython and matplotlib settings must not change what a notebook shows.
@@ -42,11 +43,13 @@ define build
 endef
 
 # nbval executes once more and compares every printed number with what stands in the notebook.
+# Make starts it without a shell between, which would not pass on the signal that ends make.
+book test: export OMP_NUM_THREADS := 1
+book test: export NUMBA_NUM_THREADS := 1
 book: $(READY)
 	$(BIN)/python tools/execute.py --scale $(SCALE) $(CHAPTER)
 ifeq ($(SCALE),paper)
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile \
-	  --nbval --nbval-current-env $(if $(CHAPTER),$(CHAPTER:%=book/%.ipynb),book)
+	$(BIN)/python tools/workplace.py $(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env $(CHECKED)
 endif
 	$(build)
 
@@ -59,8 +62,6 @@ serve: $(BUILT)
 lab: $(READY)
 	cd book && ../$(BIN)/jupyter lab --allow-root  # a container's user is root
 
-test: export OMP_NUM_THREADS := 1
-test: export NUMBA_NUM_THREADS := 1
 test: browser $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

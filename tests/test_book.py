@@ -2,8 +2,11 @@
 
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +14,7 @@ from types import SimpleNamespace
 import execute
 import nbformat
 import pytest
+import workplace
 from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_notebook
 
@@ -29,6 +33,11 @@ print("more", flush=True)
 ipywidgets.VBox([ipywidgets.IntSlider(3)])"""
 
 # from where it says who it is, no other thread of this process runs: it computes in C
+DEAF = """\
+import os
+
+print(os.getpid(), file=open({file!r}, "w"), flush=True)
+sum(range(10**11))"""
 
 # signals as they are in a terminal, wherever these tests run
 TERMINAL = """\
@@ -37,6 +46,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """
 EXECUTE = TERMINAL + "import execute; sys.exit(execute.main([], pathlib.Path.cwd()))"
+RUN = TERMINAL + f"runpy.run_path({str(TOOLS / 'workplace.py')!r}, run_name='__main__')"
 
 
 def write_book(root, **chapters):
@@ -67,6 +77,27 @@ def python(root, code, *arguments, **environment):
             yield process
         finally:
             process.kill()
+
+
+def until(condition):
+    """Wait for it. LONG is there for a test that fails, which would wait for ever."""
+    end = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < end, "this does not happen"
+        time.sleep(0.01)
+
+
+def pid_in(file):
+    until(lambda: file.exists() and file.read_text().endswith("\n"))
+    return int(file.read_text())
+
+
+def gone(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state == "Z"  # ended, and nobody asks how
 
 
 def results(sources, scale):
@@ -115,6 +146,54 @@ def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):
     assert execute.main(["nonsense"]) == 2
     message = capsys.readouterr().err
     assert message == f"no chapter 'nonsense'; the chapters are: {', '.join(CHAPTERS)}\n"
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_stopped_executor_leaves_no_kernel_and_starts_no_other(tmp_path, number, code):
+    deaf = {name: [(0, DEAF.format(file=str(tmp_path / name)))] for name in ("one", "two")}
+    write_book(tmp_path, **deaf, three=[(0, f"open({str(tmp_path / 'three')!r}, 'w')")])
+    before = contents(tmp_path)
+    with python(tmp_path, EXECUTE) as executor:
+        kernels = [pid_in(tmp_path / name) for name in deaf]
+        executor.send_signal(number)
+        _, err = executor.communicate(timeout=LONG)
+    assert executor.returncode == code
+    assert err == ("stopped by SIGINT: no notebook was changed\n" if code == 130 else "")
+    until(lambda: all(gone(kernel) for kernel in kernels))
+    until(lambda: not list((tmp_path / "tmp").iterdir()))
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "three").exists()
+
+
+@pytest.mark.parametrize("name, code", [("INT", 130), ("TERM", 143), ("HUP", 129), ("KILL", -9)])
+def test_nothing_outlives_what_is_run_in_a_workplace(tmp_path, name, code):
+    stubborn = 'trap "" INT TERM HUP; touch $TMPDIR/file; echo $$ > one\n'
+    stubborn += "setsid sh -c 'echo $$ > two; exec sleep 1000' & wait; exec sleep 1000"
+    with python(tmp_path, RUN, "sh", "-c", stubborn) as running:
+        pids = [pid_in(tmp_path / "one"), pid_in(tmp_path / "two")]
+        running.send_signal(signal.Signals[f"SIG{name}"])
+        _, err = running.communicate(timeout=LONG)
+    assert running.returncode == code
+    assert err == (f"stopped by SIG{name}: the command did not finish\n" if code > 0 else "")
+    until(lambda: all(gone(pid) for pid in pids))
+    until(lambda: not list((tmp_path / "tmp").iterdir()))
+
+
+def test_what_nohup_ignores_is_ignored_and_what_must_not_be_cut_is_not(capsys):
+    usual = signal.getsignal(signal.SIGTERM)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with workplace.stoppable("") as ignore_stops:
+            os.kill(os.getpid(), signal.SIGHUP)
+            ignore_stops()
+            os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(SystemExit) as ended, workplace.stoppable("as it was"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert ended.value.code == 143
+        assert capsys.readouterr().err == "stopped by SIGTERM: as it was\n"
+        assert signal.getsignal(signal.SIGTERM) == usual
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_full_disk_at_the_end_leaves_every_file_as_it_was(tmp_path, capsys, monkeypatch):
@@ -187,6 +266,37 @@ def test_a_cut_output_of_papermill_is_named(tmp_path, code):
     assert (
         failure == whole if code else failure.startswith("one.ipynb as papermill wrote it is not")
     )
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Make, with this Makefile, where every program is the given script."""
+
+    def started(script, *arguments):
+        for name in ("requirements.txt", "pyproject.toml", "_config.yml", "_toc.yml"):
+            (tmp_path / name).touch()
+        shutil.copy(ROOT / "Makefile", tmp_path)
+        (tmp_path / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+        (tmp_path / ".venv" / ".ready").touch()
+        for name in ("python", "ruff", "chromium"):
+            program = tmp_path / ".venv" / "bin" / name
+            program.write_text(f"#!/bin/sh\n{script}\n")
+            program.chmod(0o755)
+        own = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
+        own["PATH"] = f"{tmp_path / '.venv' / 'bin'}:{own['PATH']}"
+        command = ["make", "--silent", "SCALE=paper", "CHAPTER=", *arguments]
+        return subprocess.Popen(command, cwd=tmp_path, env=own, stderr=subprocess.DEVNULL)
+
+    return started
+
+
+@pytest.mark.parametrize("step", ["tools/execute.py", "--nbval"])
+def test_what_ends_make_ends_what_it_runs(tmp_path, make, step):
+    script = f'case "$*" in *{step}*) echo $$ > pid; exec sleep 1000;; esac'
+    with make(script, "book") as running:
+        pid = pid_in(tmp_path / "pid")
+        running.terminate()
+    until(lambda: gone(pid))
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import nbformat
 import yaml
+from workplace import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 SECONDS = Path("_build", "seconds.json")
 
 

@@ -12,15 +12,15 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
-from chapters import ROOT, SECONDS, Problem, chapters, parse, read, recorded, written_beside
+from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
 from pictures import kept
+from workplace import ROOT, guarded, stoppable
 
 AT_ONCE = 2
 # each chapter has a core; threads that wait for one another across two of them lose tenfold
@@ -95,16 +95,21 @@ def joined_streams(outputs: list) -> list:
 
 
 def execute(sources: list[Source], scale: str) -> list[Result]:
-    """Run the chapters in the order of the book, AT_ONCE at a time."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
-        outs = [Path(folder, source.path.name) for source in sources]
-        run = [pool.submit(run_one, *pair, scale) for pair in zip(sources, outs, strict=True)]
-        return [future.result() for future in run]
+    """Run the chapters in the order of the book, AT_ONCE at a time.
 
-
-def run_one(source: Source, out: Path, scale: str) -> Result:
-    began = time.perf_counter()
-    return finish(start(source, out, scale, os.environ | ONE_THREAD), began, source, out, scale)
+    Only this thread starts processes: what stops it stops that too. The guard is inside the pool,
+    whose threads wait for the processes that the guard ends.
+    """
+    futures, running = [], set()
+    with ThreadPoolExecutor(AT_ONCE) as pool, guarded() as (folder, environment):
+        for source in sources:
+            if len(running) == AT_ONCE:
+                _, running = wait(running, return_when=FIRST_COMPLETED)
+            out, began = folder / source.path.name, time.perf_counter()
+            papermill = start(source, out, scale, environment | ONE_THREAD)
+            futures.append(pool.submit(finish, papermill, began, source, out, scale))
+            running.add(futures[-1])
+        return [future.result() for future in futures]
 
 
 def start(source: Source, out: Path, scale: str, environment: dict) -> subprocess.Popen:
@@ -176,15 +181,17 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
                 print(f"no chapter {name!r}; the chapters are: {', '.join(known)}", file=sys.stderr)
                 return 2
         chosen = [path for name, path in known.items() if name in (asked.chapter or known)]
-        began = time.perf_counter()
-        texts = {path: read(path) for path in chosen}
-        sources = [Source(path, text, parse(text, path.name)) for path, text in texts.items()]
-        with written_beside(texts | {root / SECONDS: ""}):
-            pass  # it can be written: not to be found out only at the end
-        results = execute(sources, asked.scale)
-        with written_beside(new_texts(results, asked.scale, root)) as new:
-            for path, beside in new.items():
-                os.replace(beside, path)
+        with stoppable("no notebook was changed") as ignore_stops:
+            began = time.perf_counter()
+            texts = {path: read(path) for path in chosen}
+            sources = [Source(path, text, parse(text, path.name)) for path, text in texts.items()]
+            with written_beside(texts | {root / SECONDS: ""}):
+                pass  # it can be written: not to be found out only at the end
+            results = execute(sources, asked.scale)
+            with written_beside(new_texts(results, asked.scale, root)) as new:
+                ignore_stops()
+                for path, beside in new.items():
+                    os.replace(beside, path)
     except (Problem, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1

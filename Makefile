@@ -16,6 +16,8 @@ export JUPYTER_PREFER_ENV_PATH := 1
 # All files are UTF-8, in whatever locale.
 export PYTHONUTF8 := 1
 
+# One after another, `make -j` or not: book and test both build, and both use all cores.
+.NOTPARALLEL:
 .PHONY: help book test lab serve bench browser clean
 
 help:
@@ -35,13 +37,6 @@ $(READY): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Always from nothing: after a failed build Sphinx would not repeat its warnings.
-define build
-	@rm -rf _build/html _build/.doctrees $(BUILT)
-	$(BIN)/jupyter-book build . -W -n --keep-going --quiet
-	@touch $(BUILT)
-endef
-
 # nbval executes once more and compares every printed number with what stands in the notebook.
 # Make starts it without a shell between, which would not pass on the signal that ends make.
 book test: export OMP_NUM_THREADS := 1
@@ -51,10 +46,10 @@ book: $(READY)
 ifeq ($(SCALE),paper)
 	$(BIN)/python tools/workplace.py $(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env $(CHECKED)
 endif
-	$(build)
+	$(BIN)/python tools/build.py
 
 $(BUILT): $(READY) $(SOURCES)
-	$(build)
+	$(BIN)/python tools/build.py
 
 serve: $(BUILT)
 	@$(BIN)/python tools/serve.py _build/html

@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import build
 import execute
 import nbformat
 import pytest
@@ -46,6 +47,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 """
 EXECUTE = TERMINAL + "import execute; sys.exit(execute.main([], pathlib.Path.cwd()))"
+BUILD = TERMINAL + "import build; sys.exit(build.build(['true'], pathlib.Path.cwd()))"
 RUN = TERMINAL + f"runpy.run_path({str(TOOLS / 'workplace.py')!r}, run_name='__main__')"
 
 
@@ -268,6 +270,53 @@ def test_a_cut_output_of_papermill_is_named(tmp_path, code):
     )
 
 
+@pytest.mark.parametrize("code", [EXECUTE, BUILD])
+def test_a_second_build_of_the_same_book_waits(tmp_path, code):
+    write_book(tmp_path, one=[(0, "1")])
+    with workplace.alone(tmp_path), python(tmp_path, code) as second:
+        assert second.stderr.readline() == "waiting for another build of this book to end\n"
+        second.terminate()
+        assert second.stderr.readline().startswith("stopped by SIGTERM: ")
+    assert not (tmp_path / "_build" / "seconds.json").exists()
+
+
+def test_whoever_waits_comes_in_when_the_other_has_left(tmp_path):
+    code = "import pathlib, workplace\nhere = pathlib.Path.cwd()\n"
+    code += "with workplace.alone(here): print((here / 'left').exists())"
+    with ExitStack() as first:
+        first.enter_context(workplace.alone(tmp_path))
+        with python(tmp_path, code) as second:
+            second.stderr.readline()
+            (tmp_path / "left").touch()
+            first.close()
+            assert second.communicate(timeout=LONG)[0] == "True\n"
+
+
+def test_pages_are_replaced_only_when_they_are_whole(tmp_path, capfd):
+    folder = tmp_path / "_build"
+    (folder / "html").mkdir(parents=True)
+    (folder / "html" / "index.html").write_text("old")
+    (folder / ".built").touch()
+    code = """if True:
+        import pathlib, sys
+        new = pathlib.Path(sys.argv[-1], "_build", "html")
+        new.mkdir(parents=True)
+        (new / "index.html").write_text("new")
+        assert pathlib.Path("_build/html/index.html").read_text() == "old"
+        assert not pathlib.Path("_build/.built").exists()
+        pathlib.Path("changed").touch()
+    """
+    assert build.build([sys.executable, "-c", code + "    sys.exit(3)"], tmp_path) == 3
+    assert capfd.readouterr().err == "the build failed; the pages are as they were\n"
+    assert {path.name for path in folder.iterdir()} == {".lock", "html"}
+    assert (folder / "html" / "index.html").read_text() == "old"
+    assert build.build([sys.executable, "-c", code], tmp_path) == 0
+    assert {path.name for path in folder.iterdir()} == {".built", ".lock", "html"}
+    assert (folder / "html" / "index.html").read_text() == "new"
+    built, changed = (folder / ".built").stat(), (tmp_path / "changed").stat()
+    assert built.st_mtime_ns <= changed.st_mtime_ns  # so make builds once more
+
+
 @pytest.fixture
 def make(tmp_path):
     """Make, with this Makefile, where every program is the given script."""
@@ -290,7 +339,15 @@ def make(tmp_path):
     return started
 
 
-@pytest.mark.parametrize("step", ["tools/execute.py", "--nbval"])
+def test_make_does_one_thing_after_another(tmp_path, make):
+    with make("echo begin >> log; sleep 0.05; echo end >> log", "-j8", "book", "test") as running:
+        assert running.wait(LONG) == 0
+    log = (tmp_path / "log").read_text().split()
+    assert log == ["begin", "end"] * (len(log) // 2)
+    assert len(log) == 2 * 7  # execute, check, build; build, lint, format, test
+
+
+@pytest.mark.parametrize("step", ["tools/execute.py", "--nbval", "tools/build.py"])
 def test_what_ends_make_ends_what_it_runs(tmp_path, make, step):
     script = f'case "$*" in *{step}*) echo $$ > pid; exec sleep 1000;; esac'
     with make(script, "book") as running:

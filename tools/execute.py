@@ -20,7 +20,7 @@ from pathlib import Path
 import nbformat
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
 from pictures import kept
-from workplace import ROOT, guarded, stoppable
+from workplace import ROOT, alone, guarded, stoppable
 
 AT_ONCE = 2
 # each chapter has a core; threads that wait for one another across two of them lose tenfold
@@ -181,7 +181,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
                 print(f"no chapter {name!r}; the chapters are: {', '.join(known)}", file=sys.stderr)
                 return 2
         chosen = [path for name, path in known.items() if name in (asked.chapter or known)]
-        with stoppable("no notebook was changed") as ignore_stops:
+        with stoppable("no notebook was changed") as ignore_stops, alone(root):
             began = time.perf_counter()
             texts = {path: read(path) for path in chosen}
             sources = [Source(path, text, parse(text, path.name)) for path, text in texts.items()]

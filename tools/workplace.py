@@ -1,10 +1,11 @@
-"""What a build needs around it: it can be stopped, and nothing outlives it.
+"""What a build needs around it: it can be stopped, it is alone, and nothing outlives it.
 
     python tools/workplace.py COMMAND ...
 
 runs a command of which nothing is left when it has ended, or was ended.
 """
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -53,6 +54,20 @@ def stoppable(consequence: str) -> Iterator[Callable[[], None]]:
     finally:
         for each, handler in usual.items():
             signal.signal(each, handler)
+
+
+@contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """One build of a book at a time: a second one waits, and says so."""
+    path = root / "_build" / ".lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another build of this book to end", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager

@@ -144,6 +144,20 @@ def test_one_failing_cell_leaves_every_notebook_as_it_was(tmp_path, capsys):
     assert any("b / a" in line for line in lines[1:])
 
 
+def test_a_check_names_what_would_change_and_changes_nothing(tmp_path, monkeypatch, capsys):
+    def found(sources, scale):
+        other = {"one": "other results\n"}
+        return [execute.Result(s.path, 1.0, text=other.get(s.path.stem, s.text)) for s in sources]
+
+    write_book(tmp_path, one=enumerate(["1"]), two=enumerate(["2"]))
+    before = contents(tmp_path)
+    monkeypatch.setattr(execute, "execute", found)
+    assert execute.main(["--check"], tmp_path) == 1
+    assert capsys.readouterr().out == "other results: one\n"
+    assert execute.main(["--check", "two"], tmp_path) == 0
+    assert contents(tmp_path) == before
+
+
 def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):
     assert execute.main(["nonsense"]) == 2
     message = capsys.readouterr().err

@@ -1,6 +1,6 @@
 """Execute the chapters of the book and put their outputs in place, all or none.
 
-    python tools/execute.py [--scale quick] [CHAPTER ...]
+    python tools/execute.py [--scale quick] [--check] [CHAPTER ...]
 
 Chapters are the notebooks named in _toc.yml. Each runs from nothing in its own kernel, two at a
 time. What is written back is canonical: executing again gives the same bytes.
@@ -173,6 +173,9 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description="Execute the chapters of the book.")
     parser.add_argument("chapter", nargs="*", help="the chapters to execute; all by default")
     parser.add_argument("--scale", choices=("paper", "quick"), default="paper")
+    parser.add_argument(
+        "--check", action="store_true", help="only say which notebooks would change"
+    )
     asked = parser.parse_args(arguments)
     try:
         known = chapters(root)
@@ -188,6 +191,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
             with written_beside(texts | {root / SECONDS: ""}):
                 pass  # it can be written: not to be found out only at the end
             results = execute(sources, asked.scale)
+            if asked.check:
+                return report_changes(results, texts)
             with written_beside(new_texts(results, asked.scale, root)) as new:
                 ignore_stops()
                 for path, beside in new.items():
@@ -200,6 +205,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         print(f"{result.chapter.stem:<{width}}  {result.seconds:6.1f} s")
     print(f"{'together':<{width}}  {time.perf_counter() - began:6.1f} s")
     return 0
+
+
+def report_changes(results: list[Result], texts: dict[Path, str]) -> int:
+    failures = [result.failure for result in results if result.failure]
+    differing = [result.chapter.stem for result in results if result.text != texts[result.chapter]]
+    print("\n".join(failures) or f"other results: {', '.join(differing) or 'none'}")
+    return 1 if differing else 0
 
 
 def new_texts(results: list[Result], scale: str, root: Path) -> dict[Path, str]:

@@ -1,0 +1,62 @@
+"""The numeric tests and the chapters as other processors would run them: make test-processors
+
+What differs between processors of one family is which kernels a library picks, and each library can be told
+to pick others. A test or a printed number that hangs on round-off fails here, not at a reader's.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OLD_NUMPY = "X86_V4 AVX512_ICL"
+PROCESSORS = {
+    "SkylakeX's kernels": {"OPENBLAS_CORETYPE": "SkylakeX"},
+    "haswell": {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NUMBA_CPU_NAME": "haswell",
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "NPY_DISABLE_CPU_FEATURES": OLD_NUMPY,
+    },
+    "nehalem": {  # torch draws other last bits here
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NUMBA_CPU_NAME": "nehalem",
+        "ATEN_CPU_CAPABILITY": "default",
+        "NPY_DISABLE_CPU_FEATURES": f"{OLD_NUMPY} X86_V3",
+    },
+}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+PYTEST = [sys.executable, "-m", "pytest", "-n", "2"]
+# pages are the same files whatever the processor; all else is asked, sweep and cluster included
+NO_NUMBERS = ("browser", "test_pages.py", "test_rendered.py", "test_project.py", "test_book.py")
+STEPS = {
+    "tests": [*PYTEST, "--dist", "worksteal", "tests"]
+    + [f"--ignore=tests/{name}" for name in NO_NUMBERS],
+    "nbval": [*PYTEST, "--dist", "loadfile", "--nbval", "--nbval-current-env", "book"],
+    "same notebooks": [sys.executable, "tools/execute.py", "--check"],
+}
+
+
+def main() -> int:
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        print(
+            f"the processors emulated are x86-64, and this one is {platform.machine()}",
+            file=sys.stderr,
+        )
+        return 2
+    failed = []
+    for name, settings in PROCESSORS.items():
+        cache = {"NUMBA_CACHE_DIR": str(ROOT / "_build" / "processors" / name.partition("'")[0])}
+        for step, command in STEPS.items():
+            print(f"-- {name}: {step}", flush=True)
+            done = subprocess.run(command, cwd=ROOT, env=os.environ | ONE_THREAD | cache | settings)
+            if done.returncode:
+                failed.append(f"{name}: {step}")
+    print("failed: " + ", ".join(failed) if failed else f"all passed: {', '.join(PROCESSORS)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,7 +15,7 @@ from iclcore.checks import whole
 from iclcore.history import History
 from iclcore.spectral import FIGURE_1, chunks, descend, mean_and_error
 from iclcore.theory.multihead import MultiTask, check
-from iclcore.workers import one_torch_thread
+from iclcore.threads import one_torch_thread
 
 
 def start(

@@ -13,7 +13,7 @@ from torch.nn.functional import linear, mse_loss
 
 from iclcore.models import CubicMLP, MergedAttention, Model, Weights
 from iclcore.task import Sequences, divide_by
-from iclcore.workers import one_torch_thread
+from iclcore.threads import one_torch_thread
 
 SMALL = 1e6  # scores of a head that one thread computes nearly as soon as two, and sooner on a busy machine
 

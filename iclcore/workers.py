@@ -1,7 +1,7 @@
 """Where tasks run: on this machine's cores, or on a Dask cluster. One interface, the same numbers.
 
 ``submit(function, *arguments)`` takes results of earlier tasks, still to come, as arguments. On either,
-a task's linear algebra has one thread: no sum of floats depends on how many workers there are.
+a task computes on one thread: no sum of floats depends on how many workers there are.
 """
 
 import asyncio
@@ -10,14 +10,11 @@ import os
 import queue
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
-from functools import cache
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from iclcore.interrupts import noted
+from iclcore.threads import alone, blas
 
 ANSWER = 2  # seconds that a scheduler has to answer
 LOOK = 1  # seconds between looks at whether the scheduler is still there
@@ -50,16 +47,15 @@ class Cores:
         self.jobs = jobs or os.cpu_count() or 1
 
     def __enter__(self) -> "Cores":
+        blas()  # before any task runs
         _stop.clear()
-        self._held = _one_thread()
-        self._pool = ThreadPoolExecutor(self.jobs, initializer=_alone)
+        self._pool = ThreadPoolExecutor(self.jobs)
         return self
 
     def __exit__(self, *error) -> None:
         _stop.set()
         with noted():  # an impatient second Ctrl-C must not leave threads behind
             self._pool.shutdown(cancel_futures=True)
-            self._held.close()
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         return self._pool.submit(_resolved, function, arguments)
@@ -73,7 +69,9 @@ class Cores:
 
 
 def _resolved(function: Callable, arguments: tuple) -> Any:
-    return function(*(a.result() if isinstance(a, Future) else a for a in arguments))
+    given = [a.result() if isinstance(a, Future) else a for a in arguments]
+    with alone():
+        return function(*given)
 
 
 class Cluster:
@@ -159,45 +157,7 @@ async def _answers(address: str) -> bool:
         return False
 
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """For matrices too small to share: where the cores have other work, threads that wait for each
-    other cost up to tenfold."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _one_thread() -> ExitStack:
-    """Linear algebra gets one thread in this process, until what is returned is closed.
-
-    Only while no task runs: to look for libraries while another thread loads one can lock both. So
-    torch is loaded here, not by the first task that needs it.
-    """
-    held = ExitStack()
-    held.enter_context(one_torch_thread())
-    held.enter_context(threadpool_limits(1))
-    return held
-
-
-def _alone() -> None:
-    """Compiled code that is run by this thread asks no other for help: each core has its own task."""
-    import numba
-
-    numba.set_num_threads(1)
-
-
-_settling, _settle = Lock(), cache(_one_thread)
-
-
 def _settled(function: Callable, *arguments: Any) -> Any:
-    """What a cluster's worker does: it is there for nothing else and stays as it is set."""
-    with _settling:
-        _settle()
-    _alone()
-    return function(*arguments)
+    """What a cluster's worker does."""
+    with alone():
+        return function(*arguments)

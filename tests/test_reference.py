@@ -13,8 +13,8 @@ from iclcore import SeparateAttention, reference
 from iclcore.cli import build_parser, problem, run_of
 from iclcore.published import PublishedDescent
 from iclcore.run import carry_out, prepare
+from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
-from iclcore.workers import one_torch_thread
 
 CASES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
 SOFTMAX = [path for path in CASES if "softmax" in path.stem]

@@ -1,26 +1,20 @@
 """What a training run leaves behind, and how it travels to CSV and npz and back."""
 
 import json
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from iclcore.versions import versions
 
 if TYPE_CHECKING:
     from iclcore.moments import Moments
 
 SERIES = "series"
 WEIGHTS = ("snapshots", "final")
-
-
-def versions() -> dict[str, str]:
-    """Of everything that has a say in a number."""
-    packages = ("iclcore", "numpy", "numba", "scipy", "torch")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
 @dataclass

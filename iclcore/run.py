@@ -5,22 +5,24 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import product
 from typing import Any
 
 from iclcore.checks import enough_to_whiten, positive, seed, whole
 from iclcore.edge import past_edge
-from iclcore.history import History, describe, versions
+from iclcore.history import History, describe
 from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import choose, load, train
+from iclcore.versions import here, versions
 
 Sets = dict[str, Sequences | Moments]
 AFFORDABLE, AT_ONCE = 5e9, 3e7  # scores in all and a step: published, about 20 s and a gigabyte
-# python and scipy have no say in a training run
-MATTER = ("iclcore", "numpy", "numba", "torch")
+# python has no say in a training run; the processor has, in its last digits: results of another one
+# are kept
+MATTER = ("iclcore", "numpy", "numba", "scipy", "torch")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Run:
 
     @cached_property
     def name(self) -> str:
-        return name_of(self.settings, _here())
+        return name_of(self.settings, versions())
 
     @property
     def kind(self) -> str:
@@ -84,9 +86,6 @@ class Run:
     def draw(self) -> tuple:
         """What its sequences depend on: runs that have this in common share them."""
         return self.task, self.sequences, self.tests, self.seed
-
-
-_here = cache(versions)
 
 
 def name_of(settings: dict, made_by: dict[str, str]) -> str:
@@ -201,4 +200,5 @@ def carry_out(
         floor = None
     if not run.values:
         del history.series["value"]
-    return replace(history, settings=run.settings, seconds=seconds, moments=None, floor_found=floor)
+    made = {"settings": run.settings, "versions": here(), "seconds": seconds}
+    return replace(history, moments=None, floor_found=floor, **made)

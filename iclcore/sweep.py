@@ -19,8 +19,9 @@ from zlib import error as BadData
 import numpy as np
 from tqdm import tqdm
 
-from iclcore.history import History, versions, write_whole
+from iclcore.history import History, write_whole
 from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
+from iclcore.versions import difference, versions
 from iclcore.workers import Cluster, ClusterGone, Cores, heed
 
 __all__ = ["Run", "Swept", "grid", "sweep"]
@@ -194,16 +195,15 @@ def _read(path: Path, whole: bool) -> History | None:
     try:
         with open(path, "rb") as file, np.load(file) as stored:
             record = json.loads(str(stored["record"]))
-        made_by, name = record["versions"], name_of(record["settings"], record["versions"])
+        made_by = {name: record["versions"][name] for name in MATTER}
+        name = name_of(record["settings"], made_by)
         history = History.from_npz(path) if whole else None
     except (BadZipFile, BadData, OSError, EOFError, ValueError):
         raise Unreadable("half-written or damaged") from None
     except (KeyError, TypeError):
         raise Unreadable("no run of a sweep") from None
-    here = versions()
-    other = [f"{n} {made_by[n]} (here {here[n]})" for n in MATTER if made_by[n] != here[n]]
-    if other:
-        raise Unreadable("made by " + ", ".join(other))
+    if other := difference(made_by, {name: versions()[name] for name in MATTER}):
+        raise Unreadable(f"made by {other}")
     if name != path.stem:
         raise Unreadable(f"holds run {name}, another than its name says")
     return history

@@ -15,6 +15,7 @@ from typing import Any
 
 from iclcore.interrupts import noted
 from iclcore.threads import alone, blas
+from iclcore.versions import difference, here
 
 ANSWER = 2  # seconds that a scheduler has to answer
 LOOK = 1  # seconds between looks at whether the scheduler is still there
@@ -27,7 +28,7 @@ class NoCluster(Exception):
 
 
 class ClusterGone(Exception):
-    """The scheduler went away while tasks were out."""
+    """The scheduler went away while tasks were out, or a worker of another kind came."""
 
 
 def heed(_steps: int) -> None:
@@ -92,7 +93,7 @@ class Cluster:
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._client = Client(self.address, timeout=ANSWER, set_as_default=False)
         try:
-            self._check_versions()
+            self._check_workers()
         except NoCluster:
             self._client.close()
             raise
@@ -106,7 +107,7 @@ class Cluster:
         return sum(self._client.nthreads().values())
 
     def submit(self, function: Callable, *arguments: Any):
-        return self._client.submit(_settled, function, *arguments, pure=False)
+        return self._client.submit(_settled, here(), function, *arguments, pure=False)
 
     def outcomes(self, futures: Iterable) -> Iterator[tuple[Any, Any]]:
         done: queue.SimpleQueue = queue.SimpleQueue()
@@ -128,22 +129,23 @@ class Cluster:
         from concurrent.futures import CancelledError
 
         try:
-            return future.exception() or future.result()
+            outcome = future.exception() or future.result()
         except (CancelledError, OSError):
             raise ClusterGone(f"the Dask scheduler at {self.address} is gone") from None
+        if isinstance(outcome, ClusterGone):
+            raise outcome
+        return outcome
 
     def _still_there(self) -> None:
         if self._client.status != "running":
             raise ClusterGone(f"the Dask scheduler at {self.address} is gone")
 
-    def _check_versions(self) -> None:
-        from iclcore.history import versions
-
-        here = versions()
-        for worker, there in self._client.run(versions).items():
-            for name, version in there.items():
-                if version != here[name]:
-                    raise NoCluster(f"worker {worker} has {name} {version}, not {here[name]}")
+    def _check_workers(self) -> None:
+        for worker, there in self._client.run(here, on_error="return").items():
+            if isinstance(there, Exception):
+                raise NoCluster(f"worker {worker} cannot take part: {there!r}")
+            if other := difference(there, here()):
+                raise NoCluster(f"worker {worker} has {other}")
 
 
 async def _answers(address: str) -> bool:
@@ -157,7 +159,11 @@ async def _answers(address: str) -> bool:
         return False
 
 
-def _settled(function: Callable, *arguments: Any) -> Any:
-    """What a cluster's worker does."""
+def _settled(wanted: dict[str, str], function: Callable, *arguments: Any) -> Any:
+    """What a cluster's worker does, if it is of the kind that is wanted: it may have come later."""
+    if other := difference(here(), wanted):
+        from distributed import get_worker
+
+        raise ClusterGone(f"worker {get_worker().address} has {other}")
     with alone():
         return function(*arguments)

@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 from test_sweep import files
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, versions
 from iclcore.chunks import sampled_moments
 from iclcore.cli import main
 from iclcore.run import Run, grid
 from iclcore.sweep import sweep
+from iclcore.workers import Cluster
 
 BASE = Run(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
 RUNS = grid(BASE, rank=(1, 2), seed=range(4))
@@ -136,6 +137,26 @@ def test_a_failing_run_on_a_worker_is_reported(cluster, in_folder, capsys):
     said = capsys.readouterr()
     assert "1 finished, 1 failed" in said.out
     assert said.err.count("\n") == 1 and "sequences=1000000000000) failed: " in said.err
+
+
+@pytest.mark.parametrize("name", ["iclcore", "processor"])
+def test_a_worker_of_another_kind_is_refused(name, cluster, in_folder, capsys, monkeypatch):
+    """Before any work; and one that comes later, to which no task is done."""
+    there = versions.here()
+    other, own = there | {name: "of another kind"}, re.escape(there[name])
+    monkeypatch.setattr(versions, "_versions", lambda: other)
+    monkeypatch.setattr(versions, "_processor", lambda: other["processor"])
+    line = ["sweep", *shlex.split(FLAGS), "--out", "there", "--scheduler", cluster.address]
+    has = rf"worker tcp://\S+ has {name} {own}, not of another kind"
+    with pytest.raises(SystemExit, match="2"):
+        main(line)
+    said = capsys.readouterr().err
+    assert re.fullmatch(rf"python -m iclcore sweep: argument --scheduler: {has}\n", said)
+    monkeypatch.setattr(Cluster, "_check_workers", lambda _: None)
+    assert main(line) == 3
+    said = capsys.readouterr().err
+    assert re.fullmatch(rf"{has}: 0 of 8 runs are kept in there; run again to go on\n", said)
+    assert not list(in_folder.glob("there/runs/*"))
 
 
 def test_the_scheduler_goes_and_what_was_done_is_kept(start_cluster, local, in_folder):

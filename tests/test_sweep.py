@@ -109,7 +109,7 @@ def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(in_folder, 
 
 
 def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
-    runs = grid(BASE, seed=range(5))
+    runs = grid(BASE, seed=range(6))
     before = sweep(runs, "out")
     wanted = files(in_folder / "out")
     table = (in_folder / "out" / "table.csv").read_bytes()
@@ -120,6 +120,9 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     older.versions["numpy"] = "1.0"
     older.to_npz(paths[2])
     paths[3].write_bytes(wanted[paths[4].name])  # another run under this name
+    changed = before.history(runs[5])
+    changed.versions["iclcore"] += "0"  # by other code
+    changed.to_npz(paths[5])
     np.savez(in_folder / "out" / "runs" / "foreign.npz", a=np.arange(3))
     partial = paths[0].with_name("0123.npz.partial")
     partial.write_bytes(b"half")
@@ -129,7 +132,8 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     said = {
         paths[0].name: "half-written or damaged",
         paths[1].name: "half-written or damaged",
-        paths[2].name: "made by numpy 1.0 (here ",
+        paths[2].name: "made by numpy 1.0, not ",
+        paths[5].name: f"made by iclcore {changed.versions['iclcore']}, not ",
         paths[3].name: f"holds run {runs[4].name}",
         "foreign.npz": "no run of a sweep",
         partial.name: "half-written",
@@ -140,7 +144,7 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
         assert reason in line and f"set aside as {name}.aside" in line
     now = files(in_folder / "out")
     assert {name: now[name] for name in wanted} == wanted
-    assert len([name for name in now if name.endswith(".aside")]) == 6
+    assert len([name for name in now if name.endswith(".aside")]) == 7
     assert (in_folder / "out" / "table.csv").read_bytes() == table
     sweep(runs, "out")
     assert not capsys.readouterr().err

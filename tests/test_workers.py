@@ -1,12 +1,21 @@
-"""Where tasks run: on one thread each."""
+"""Where tasks run: on one thread each; and what they are made by."""
 
+import ast
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from pathlib import Path
 from threading import Event
 
 import numba
+import numpy as np
 import pytest
 import torch
+from test_sweep import BASE
 
+import iclcore
+from iclcore import History, versions
 from iclcore.threads import blas
 from iclcore.workers import Cores, _settled
 
@@ -57,5 +66,72 @@ def test_tasks_have_one_thread_and_the_process_gets_its_own_back(several_threads
 
 def test_a_cluster_in_this_process_gives_its_threads_back_too(several_threads):
     before = threads()
-    assert _settled(threads) == (1, {1}, 1)
+    assert _settled(versions.here(), threads) == (1, {1}, 1)
     assert threads() == before
+
+
+# -- versions -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked_anew():
+    versions._versions.cache_clear()
+    yield
+    versions._versions.cache_clear()
+
+
+def test_versions_are_looked_up_once_and_torch_may_be_missing(asked_anew, monkeypatch):
+    own, asked = metadata.version, []
+
+    def version(name):
+        asked.append(name)
+        if name == "torch":
+            raise metadata.PackageNotFoundError(name)
+        return own(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    one, other = (History({"loss": np.zeros(1)}).versions for _ in range(2))
+    assert one == other and one["torch"] == "none" and one["numpy"] == np.__version__
+    assert sorted(asked) == sorted(set(asked)) and one is not other
+
+
+def test_a_light_process_has_the_same_versions_and_names_without_torch():
+    script = (
+        "import sys\n"
+        "from iclcore import RegressionTask, SeparateAttention, train\n"
+        "from iclcore.moments import of_population\n"
+        "from iclcore.run import Run\n"
+        f"run = {BASE!r}\n"
+        "history = train(run.model, of_population(run.task, run.model), 3, 0.01)\n"
+        "print(run.name, history.versions, 'torch' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == f"{BASE.name} {versions.versions()} False\n", done.stderr
+
+
+def test_the_digest_has_every_module_that_a_number_goes_through():
+    folder, found, left = Path(iclcore.__file__).parent, set(), ["run"]
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("iclcore."):
+                left.append(node.module.removeprefix("iclcore."))
+            elif isinstance(node, ast.ImportFrom) and node.module == "iclcore":
+                left += [alias.name for alias in node.names]
+    silent = {"checks", "history", "interrupts", "versions"}  # no number changes with them
+    assert found == silent | set(versions.SOURCES)
+
+
+def test_other_code_has_another_digest(tmp_path, monkeypatch):
+    folder = Path(versions.__file__).parent
+    for name in versions.SOURCES:
+        (tmp_path / f"{name}.py").write_bytes((folder / f"{name}.py").read_bytes())
+    here = versions._digest()
+    monkeypatch.setattr(versions, "__file__", str(tmp_path / "versions.py"))
+    assert versions._digest() == here
+    run = tmp_path / "run.py"
+    run.write_text(run.read_text().replace("run.lr", "run.lr * 1.01"))
+    assert versions._digest() != here

@@ -1,7 +1,7 @@
 """``python -m iclcore train``: the published flags; ``theory``: the formulas for the same flags.
 
 Exit status 2: a line says which flag was wrong, before any work. 3: the loss stopped being finite.
-130: interrupted. In the last two what was recorded is kept.
+130, 143 and 129: interrupted, by Ctrl-C, SIGTERM and SIGHUP. From 3 on what was recorded is kept.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """``python -m iclcore sweep``: a grid over the flags of ``train``, here or on a Dask cluster.
 
 Exit status 2: a line says which part of the grid or which flag was wrong, before any work. 3: runs
-failed or diverged, or the scheduler went away. 130: interrupted. Finished runs are kept in every case.
+failed or diverged, or the scheduler went away. 130, 143 and 129: interrupted, by Ctrl-C, SIGTERM and SIGHUP.
+Finished runs are kept in every case.
 """
 
 import argparse

@@ -20,6 +20,7 @@ import numpy as np
 from tqdm import tqdm
 
 from iclcore.history import History, write_whole
+from iclcore.interrupts import put_off
 from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
 from iclcore.versions import difference, versions
 from iclcore.workers import Cluster, ClusterGone, Cores, heed
@@ -90,7 +91,8 @@ def sweep(
                     told = f"{kept} of {len(runs)} runs are kept in {folder}; run again to go on"
                     raise type(error)(f"{why}: {told}") from None
         swept = replace(swept, rows={name: rows[name] for name in named})
-        _write_table(swept)
+        with put_off():
+            _write_table(swept)
     return swept
 
 
@@ -149,9 +151,10 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
                 swept.rows[run.name] = {"run": run.name, **run.row, "ended": "failed"}
                 _say(f"{told(run)} failed: {type(outcome).__name__}: {outcome}".splitlines()[0])
             else:
-                # without its seconds, so that the same run is the same file
-                replace(outcome, seconds={}).to_npz(_file(swept.folder, run.name))
-                swept.rows[run.name] = _row(run, outcome)
+                with put_off():
+                    # without its seconds, so that the same run is the same file
+                    replace(outcome, seconds={}).to_npz(_file(swept.folder, run.name))
+                    swept.rows[run.name] = _row(run, outcome)
                 if outcome.ended == "diverged":
                     _say(f"{told(run)} diverged at step {outcome.steps[-1]}")
             bar.update()

@@ -1,12 +1,16 @@
 """Shapes in type hints are checked in every test; one tolerance for all comparisons."""
 
 import os
+import signal
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import numpy as np
 import pytest
 from jaxtyping import install_import_hook
+
+# tests send Ctrl-C, which a shell's background jobs and all that they start would ignore
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # not `compiled`, `lanes` and `query_row`: numba compiles their functions and must see them bare
 CHECKED = (

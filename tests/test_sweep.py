@@ -32,7 +32,7 @@ BASE = Run(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60,
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in sorted((folder / "runs").iterdir())}
+    return {path.name: path.read_bytes() for path in sorted((folder / "runs").glob("*"))}
 
 
 def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
@@ -90,6 +90,49 @@ def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
     for table in ("table.csv", "table.parquet"):
         assert (out / table).read_bytes() == (again / table).read_bytes()
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ctrl_c_waits_until_a_result_is_written(in_folder, monkeypatch, capsys):
+    """A zip file cannot be left in the middle: closing it would be an error of its own."""
+    own = np.lib.format.write_array
+
+    def write(*call, **options):
+        signal.raise_signal(signal.SIGINT)
+        return own(*call, **options)
+
+    line = "sweep --model attnS --epoch 40 --in_dim 3 --trainset_size 60 --grid seed=0:3 --jobs 1"
+    with monkeypatch.context() as patch:
+        patch.setattr(np.lib.format, "write_array", write)
+        assert main([*line.split(), "--out", "out"]) == 130
+    said = "interrupted: 1 of 3 runs are kept in out; run again to go on\n"
+    assert capsys.readouterr().err == said
+    assert main([*line.split(), "--out", "out"]) == 0
+    assert "3 runs, 1 of them found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_end_a_sweep_as_ctrl_c_does(number, in_folder):
+    """It says what is kept, unless its terminal is gone; and the exit status names the signal."""
+    script = (
+        "import runpy, signal, sys\n"
+        "from iclcore import History\n"
+        "own = History.to_npz\n"
+        f"History.to_npz = lambda *a: own(*a) or signal.raise_signal({number:d})\n"
+        "sys.argv[1:] = sys.argv[2:]\n"
+        "runpy.run_module('iclcore', run_name='__main__')\n"
+    )
+    line = "sweep --epoch 40 --trainset_size 60 --grid seed=0:3 --jobs 1 --out out"
+    there, terminal = os.openpty()
+    error = terminal if number == signal.SIGHUP else subprocess.PIPE
+    run = [sys.executable, "-c", script, "-", *line.split()]
+    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=error, text=True)
+    os.close(there)
+    os.close(terminal)
+    out, said = process.communicate()
+    assert process.returncode == 128 + number, said
+    kept = "interrupted: 1 of 3 runs are kept in out; run again to go on\n"
+    assert not out and said == (None if number == signal.SIGHUP else kept)
+    assert len(files(in_folder / "out")) == 1
 
 
 def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(in_folder, capsys):

@@ -1,6 +1,7 @@
-"""Where tasks run: on one thread each; and what they are made by."""
+"""Where tasks run: on one thread each; what they are made by; signals."""
 
 import ast
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -135,3 +136,35 @@ def test_other_code_has_another_digest(tmp_path, monkeypatch):
     run = tmp_path / "run.py"
     run.write_text(run.read_text().replace("run.lr", "run.lr * 1.01"))
     assert versions._digest() != here
+
+
+# -- signals --------------------------------------------------------------------------------------
+
+
+def test_signals_that_end_a_process_are_ctrl_c_unless_it_ignores_them():
+    script = (
+        "import signal as s\n"
+        "from iclcore import interrupts\n"
+        "s.signal(s.SIGHUP, s.SIG_IGN)\n"  # nohup
+        "interrupts.listen()\n"
+        "with interrupts.noted() as outer, interrupts.noted() as inner:\n"
+        "    s.raise_signal(s.SIGHUP)\n"
+        "    assert not inner.is_set()\n"
+        "    s.raise_signal(s.SIGTERM)\n"
+        "assert inner.is_set() and interrupts.status() == 143\n"
+        "try:\n"
+        "    s.raise_signal(s.SIGINT)\n"
+        "except KeyboardInterrupt:\n"
+        "    raise SystemExit(interrupts.status())\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 130
+
+
+def test_a_library_leaves_the_signals_of_others_alone():
+    before = {s: signal.getsignal(s) for s in (signal.SIGTERM, signal.SIGHUP)}
+    with iclcore.interrupts.noted():
+        assert {s: signal.getsignal(s) for s in before} == before
+    with pytest.raises(KeyboardInterrupt), iclcore.interrupts.put_off():
+        signal.raise_signal(signal.SIGINT)
+        done = True
+    assert done

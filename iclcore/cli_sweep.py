@@ -52,15 +52,17 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
     points = combinations(options.grid, options.rest, refuse)
 
     from iclcore.cli import run_of
-    from iclcore.sweep import FolderInUse, sweep
+    from iclcore.sweep import FolderInUse, distinct, sweep
     from iclcore.workers import ClusterGone, NoCluster
 
     clock = time.perf_counter()
+    runs = [run_of(*point, refuse) for point in points]
     try:
-        runs = [run_of(*point, refuse) for point in points]
-        swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
+        distinct(runs)
     except ValueError as error:
         refuse(f"argument --grid: {error}")
+    try:
+        swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except FolderInUse as error:
         refuse(f"argument --out: {error}")
     except NoCluster as error:

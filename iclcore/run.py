@@ -190,7 +190,9 @@ def carry_out(
             and affordable
         ):
             followed = by("published")
-            if followed.ended != "interrupted":
+            if followed.ended == "interrupted":
+                history = replace(history, ended="interrupted")
+            else:
                 seconds |= {"published": followed.seconds["descent"]}
                 history = replace(followed, past_edge=history.past_edge)
         clock = time.perf_counter()

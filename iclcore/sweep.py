@@ -23,9 +23,11 @@ from iclcore.history import History, write_whole
 from iclcore.interrupts import put_off
 from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
 from iclcore.versions import difference, versions
-from iclcore.workers import Cluster, ClusterGone, Cores, heed
+from iclcore.workers import Cluster, ClusterGone, Cores
 
 __all__ = ["Run", "Swept", "grid", "sweep"]
+
+ENDS = ("finished", "diverged")  # what is kept
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,7 @@ def sweep(
     diverges is said in a line, and the others go on. Interrupted or without its scheduler, a sweep
     keeps the runs that were done.
     """
-    named = {run.name: run for run in runs}
-    if len(named) < len(runs):
-        raise ValueError("a sweep takes each run once")
-    if not runs:
-        raise ValueError("a sweep takes at least one run")
+    named = distinct(runs)
     folder = Path(folder)
     with _held(folder):
         rows = {name: _row(named[name], history) for name, history in _kept(folder, named)}
@@ -94,6 +92,16 @@ def sweep(
         with put_off():
             _write_table(swept)
     return swept
+
+
+def distinct(runs: Sequence[Run]) -> dict[str, Run]:
+    """The runs by their names, each of them once."""
+    named = {run.name: run for run in runs}
+    if len(named) < len(runs):
+        raise ValueError("a sweep takes each run once")
+    if not runs:
+        raise ValueError("a sweep takes at least one run")
+    return named
 
 
 class FolderInUse(Exception):
@@ -129,14 +137,15 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
         _say("the scheduler has no workers yet; waiting for one")
     pending = {}
     order, starts = list(groups.values()), deque()
-    for i in range(len(order) + workers.jobs):
-        # draws are ahead of the runs that wait for them by as many as there are workers
+    # draws are ahead of the runs that wait for them by as many as there are workers at the start
+    ahead = max(1, workers.jobs)
+    for i in range(len(order) + ahead):
         if i < len(order):
             starts.append(workers.submit(prepare, order[i]))
-        if i >= workers.jobs:
+        if i >= ahead:
             ready = starts.popleft()
-            for run in order[i - workers.jobs]:
-                pending[workers.submit(carry_out, ready, run, heed)] = run
+            for run in order[i - ahead]:
+                pending[workers.submit(carry_out, ready, run, workers.heed)] = run
             del ready  # so that sequences are let go when their last run is done
     total, differing = len(swept.runs), swept.axes
 
@@ -147,6 +156,8 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
     with tqdm(total=total, initial=swept.found, unit=" runs", disable=None) as bar:
         for future, outcome in workers.outcomes(list(pending)):
             run = pending.pop(future)
+            if isinstance(outcome, History) and outcome.ended not in ENDS:
+                outcome = Unfinished(f"{outcome.ended} at step {len(outcome.loss)}")
             if isinstance(outcome, Exception):
                 swept.rows[run.name] = {"run": run.name, **run.row, "ended": "failed"}
                 _say(f"{told(run)} failed: {type(outcome).__name__}: {outcome}".splitlines()[0])
@@ -158,6 +169,10 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
                 if outcome.ended == "diverged":
                     _say(f"{told(run)} diverged at step {outcome.steps[-1]}")
             bar.update()
+
+
+class Unfinished(Exception):
+    """A run that something ended before its time."""
 
 
 def _say(line: str) -> None:
@@ -209,6 +224,8 @@ def _read(path: Path, whole: bool) -> History | None:
         raise Unreadable(f"made by {other}")
     if name != path.stem:
         raise Unreadable(f"holds run {name}, another than its name says")
+    if record["ended"] not in ENDS:
+        raise Unreadable(f"{record['ended']}, not finished")
     return history
 
 

@@ -1,7 +1,7 @@
 """Where tasks run: on this machine's cores, or on a Dask cluster. One interface, the same numbers.
 
-``submit(function, *arguments)`` takes results of earlier tasks, still to come, as arguments. On either,
-a task computes on one thread: no sum of floats depends on how many workers there are.
+``submit(function, *arguments)`` takes results of earlier tasks, still to come, as arguments. A task
+tells ``heed`` of its progress, which ends it where all are to end, and computes on one thread.
 """
 
 import asyncio
@@ -20,8 +20,6 @@ from iclcore.versions import difference, here
 ANSWER = 2  # seconds that a scheduler has to answer
 LOOK = 1  # seconds between looks at whether the scheduler is still there
 
-_stop = Event()
-
 
 class NoCluster(Exception):
     """One line on why a sweep cannot start on a cluster."""
@@ -29,12 +27,6 @@ class NoCluster(Exception):
 
 class ClusterGone(Exception):
     """The scheduler went away while tasks were out, or a worker of another kind came."""
-
-
-def heed(_steps: int) -> None:
-    """Told of progress by a task on this machine's cores: ends it where all are to end."""
-    if _stop.is_set():
-        raise KeyboardInterrupt
 
 
 class Cores:
@@ -49,14 +41,17 @@ class Cores:
 
     def __enter__(self) -> "Cores":
         blas()  # before any task runs
-        _stop.clear()
-        self._pool = ThreadPoolExecutor(self.jobs)
+        self._stop, self._pool = Event(), ThreadPoolExecutor(self.jobs)
         return self
 
     def __exit__(self, *error) -> None:
-        _stop.set()
+        self._stop.set()
         with noted():  # an impatient second Ctrl-C must not leave threads behind
             self._pool.shutdown(cancel_futures=True)
+
+    def heed(self, _steps: int) -> None:
+        if self._stop.is_set():
+            raise KeyboardInterrupt
 
     def submit(self, function: Callable, *arguments: Any) -> Future:
         return self._pool.submit(_resolved, function, arguments)
@@ -105,6 +100,10 @@ class Cluster:
     @property
     def jobs(self) -> int:
         return sum(self._client.nthreads().values())
+
+    @staticmethod
+    def heed(_steps: int) -> None:
+        """A worker ends its task."""
 
     def submit(self, function: Callable, *arguments: Any):
         return self._client.submit(_settled, here(), function, *arguments, pure=False)

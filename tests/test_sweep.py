@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -25,8 +27,9 @@ from iclcore import (
 from iclcore.chunks import sampled_moments
 from iclcore.cli import main
 from iclcore.moments import of_sequences
-from iclcore.run import Run, grid
+from iclcore.run import Run, carry_out, grid, prepare
 from iclcore.sweep import sweep
+from iclcore.workers import Cores
 
 BASE = Run(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
 
@@ -92,6 +95,87 @@ def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
     assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_two_sweeps_in_one_process_leave_each_other_alone(in_folder, monkeypatch):
+    """The one that ends while a run of the other is under way does not end that run."""
+    slow, others = replace(BASE, seed=1), grid(BASE, seed=(2, 3))
+    begun, go = Event(), Event()
+
+    def waiting(starts, run, progress):
+        def told(steps):
+            begun.set()
+            assert go.wait(60)
+            return progress(steps)
+
+        return carry_out(starts, run, told if run == slow else progress)
+
+    monkeypatch.setattr("iclcore.sweep.carry_out", waiting)
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(sweep, [slow], "one")
+        assert begun.wait(60)
+        assert len(sweep(others, "two").ended("finished")) == 2
+        go.set()
+        assert len(first.result().history(slow).loss) == slow.steps
+    sweep([slow], "alone")
+    assert files(in_folder / "one") == files(in_folder / "alone")
+
+
+def test_a_run_that_was_interrupted_is_never_kept(in_folder, monkeypatch, capsys):
+    def cut(starts, run, progress):
+        return replace(carry_out(starts, run, progress), ended="interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("iclcore.sweep.carry_out", cut)
+        swept = sweep([BASE], "out")
+    assert swept.ended("failed") == [BASE] and not files(in_folder / "out")
+    assert "failed: Unfinished: interrupted at step 40" in capsys.readouterr().err
+    swept = sweep([BASE], "out")
+    assert swept.found == 0 and len(swept.ended("finished")) == 1
+    # a file that says so is one of another hand
+    replace(swept.history(BASE), ended="interrupted").to_npz(f"out/runs/{BASE.name}.npz")
+    assert sweep([BASE], "out").found == 0
+    assert "interrupted, not finished; set aside" in capsys.readouterr().err
+
+
+def test_a_run_that_is_cut_while_it_follows_the_published_operations_is_interrupted():
+    """What another engine had to say of it is there, but is not how it ends."""
+    model = MergedAttention(3, init=1.0, softmax=True)
+    run = Run(RegressionTask(), model, sequences=300, steps=6, lr=2.0, seed=3)
+    told = []
+
+    def tell(steps):
+        told.append(steps)
+        if sum(told) > run.steps:
+            raise KeyboardInterrupt
+
+    history = carry_out(prepare([run]), run, tell)
+    assert sum(told) == run.steps + 1
+    assert history.ended == "interrupted" and history.engine == "rows"
+
+
+@pytest.mark.parametrize("first, later", [(1, 2), (1, 0), (0, 2)])
+def test_workers_come_and_go_while_runs_are_submitted(first, later, in_folder, monkeypatch):
+    """As they do on a cluster."""
+    seen = []
+
+    class Changing(Cores):
+        def submit(self, *call):
+            seen.append(call)
+            return super().submit(*call)
+
+        @property
+        def jobs(self):
+            begun = "_pool" in vars(self)
+            return (later if len(seen) > 4 else first) if begun else 1
+
+        @jobs.setter
+        def jobs(self, _):
+            pass
+
+    monkeypatch.setattr("iclcore.sweep.Cores", Changing)
+    swept = sweep(grid(BASE, seed=range(6)), "out")
+    assert len(swept.ended("finished")) == 6
+
+
 def test_ctrl_c_waits_until_a_result_is_written(in_folder, monkeypatch, capsys):
     """A zip file cannot be left in the middle: closing it would be an error of its own."""
     own = np.lib.format.write_array
@@ -108,6 +192,15 @@ def test_ctrl_c_waits_until_a_result_is_written(in_folder, monkeypatch, capsys):
     assert capsys.readouterr().err == said
     assert main([*line.split(), "--out", "out"]) == 0
     assert "3 runs, 1 of them found" in capsys.readouterr().out
+
+
+def test_a_value_error_deep_in_a_sweep_is_no_wrong_flag(in_folder, monkeypatch):
+    def broken(_):
+        raise ValueError("deep")
+
+    monkeypatch.setattr("iclcore.sweep._write_table", broken)
+    with pytest.raises(ValueError, match="deep"):
+        main(shlex.split("sweep --epoch 40 --trainset_size 60 --grid seed=0:1 --out out"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -1,4 +1,4 @@
-"""Where tasks run: on one thread each; what they are made by; signals."""
+"""Where tasks run: on one thread each, told apart from one another; what they are made by; signals."""
 
 import ast
 import signal
@@ -18,7 +18,7 @@ from test_sweep import BASE
 import iclcore
 from iclcore import History, versions
 from iclcore.threads import blas
-from iclcore.workers import Cores, _settled
+from iclcore.workers import Cluster, Cores, _settled
 
 
 def threads():
@@ -69,6 +69,21 @@ def test_a_cluster_in_this_process_gives_its_threads_back_too(several_threads):
     before = threads()
     assert _settled(versions.here(), threads) == (1, {1}, 1)
     assert threads() == before
+
+
+def test_the_end_of_a_pool_is_its_own():
+    """Tasks of another pool, of one to come and of a cluster go on."""
+
+    def ended(pool):
+        try:
+            pool.heed(1)
+        except KeyboardInterrupt:
+            return True
+
+    with Cores(1) as later:
+        with Cores(1) as first:
+            assert not ended(first)
+        assert ended(first) and not ended(later) and not ended(Cluster("tcp://nowhere"))
 
 
 # -- versions -------------------------------------------------------------------------------------

@@ -40,10 +40,22 @@ def add_command(commands) -> None:
 def folder(text: str) -> Path:
     """A folder to write in, there or to be made."""
     path = Path(text)
-    there = next(p for p in (path, *path.absolute().parents) if p.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise argparse.ArgumentTypeError(f"takes a folder to write in, not {text!r}")
-    return path
+    try:
+        if _is_writable(path):
+            return path
+    except OSError:  # a name that is too long, a file where a folder should be
+        pass
+    raise argparse.ArgumentTypeError(f"takes a folder to write in, not {text!r}")
+
+
+def _is_writable(path: Path) -> bool:
+    for each in (path, *path.absolute().parents):
+        try:
+            each.lstat()
+        except FileNotFoundError:
+            continue
+        return each.is_dir() and os.access(each, os.W_OK)
+    return False
 
 
 def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:

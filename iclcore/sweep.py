@@ -6,6 +6,7 @@ sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is
 
 import json
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
-from zipfile import BadZipFile
-from zlib import error as BadData
 
 import numpy as np
 from tqdm import tqdm
@@ -75,7 +74,7 @@ def sweep(
     named = distinct(runs)
     folder = Path(folder)
     with _held(folder):
-        rows = {name: _row(named[name], history) for name, history in _kept(folder, named)}
+        rows = dict(_kept(folder, named))
         swept = Swept(folder, named, rows, len(rows))
         missing = [run for name, run in named.items() if name not in rows]
         if missing:
@@ -186,53 +185,64 @@ def _file(folder: Path, name: str) -> Path:
 
 # -- what a folder holds --------------------------------------------------------------------------
 
+HALF_WRITTEN = re.compile(r"[0-9a-f]{16}\.npz\.partial")  # by a sweep that was killed
 
-def _kept(folder: Path, wanted: Iterable[str]) -> Iterator[tuple[str, History]]:
-    """The wanted runs that are there, whole and of these versions; whatever is neither is set aside."""
+
+def _kept(folder: Path, wanted: dict[str, Run]) -> Iterator[tuple[str, dict]]:
+    """The rows of wanted runs that are there, whole and of these versions; what is neither is set aside."""
     for path in sorted((folder / "runs").glob("*")):
-        if path.suffix == ".aside" or path.is_dir():
+        if path.suffix == ".aside" or (path.is_dir() and path.suffix != ".npz"):
+            continue
+        if HALF_WRITTEN.fullmatch(path.name):
+            path.unlink()
             continue
         try:
-            if path.suffix != ".npz":
-                raise Unreadable("half-written" if path.suffix == ".partial" else "no run")
-            history = _read(path, whole=path.stem in wanted)
+            row = _read(path, wanted.get(path.stem))
         except Unreadable as error:
             aside = _set_aside(path)
             _say(f"{path}: {error}; set aside as {aside.name}")
             continue
-        if history:
-            yield path.stem, history
+        if row:
+            yield path.stem, row
 
 
 class Unreadable(Exception):
     """Why a file is no run's result."""
 
 
-def _read(path: Path, whole: bool) -> History | None:
-    """A run's history if it is ``whole`` that is wanted; else only its record is looked at."""
+def _read(path: Path, run: Run | None) -> dict | None:
+    """The row of a run if it is one that is wanted; else only the file's record is looked at."""
+    if path.suffix != ".npz":
+        raise Unreadable("no run")
+    if not path.is_file():  # to open a pipe would wait for ever
+        raise Unreadable("no file")
     try:
         with open(path, "rb") as file, np.load(file) as stored:
             record = json.loads(str(stored["record"]))
-        made_by = {name: record["versions"][name] for name in MATTER}
+        ended, made_by = record["ended"], {name: record["versions"][name] for name in MATTER}
         name = name_of(record["settings"], made_by)
-        history = History.from_npz(path) if whole else None
-    except (BadZipFile, BadData, OSError, EOFError, ValueError):
-        raise Unreadable("half-written or damaged") from None
     except (KeyError, TypeError):
         raise Unreadable("no run of a sweep") from None
+    except Exception:  # what is damaged ends in any of a dozen kinds
+        raise Unreadable("half-written or damaged") from None
     if other := difference(made_by, {name: versions()[name] for name in MATTER}):
         raise Unreadable(f"made by {other}")
     if name != path.stem:
         raise Unreadable(f"holds run {name}, another than its name says")
-    if record["ended"] not in ENDS:
-        raise Unreadable(f"{record['ended']}, not finished")
-    return history
+    if ended not in ENDS:
+        raise Unreadable(f"{ended}, not finished")
+    try:
+        return run and _row(run, History.from_npz(path))
+    except Exception:
+        raise Unreadable("half-written or damaged") from None
 
 
 def _set_aside(path: Path) -> Path:
     """Renamed, over nothing that was set aside before."""
     number = 0
-    while (aside := path.with_name(f"{path.name}{f'.{number}' * bool(number)}.aside")).exists():
+    while os.path.lexists(
+        aside := path.with_name(f"{path.name}{f'.{number}' * bool(number)}.aside")
+    ):
         number += 1
     return path.rename(aside)
 

@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 
 import numpy as np
@@ -26,6 +27,7 @@ from iclcore import (
 )
 from iclcore.chunks import sampled_moments
 from iclcore.cli import main
+from iclcore.history import write_whole
 from iclcore.moments import of_sequences
 from iclcore.run import Run, carry_out, grid, prepare
 from iclcore.sweep import sweep
@@ -245,10 +247,10 @@ def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(in_folder, 
 
 
 def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
-    runs = grid(BASE, seed=range(6))
+    runs = grid(BASE, seed=range(9))
     before = sweep(runs, "out")
     wanted = files(in_folder / "out")
-    table = (in_folder / "out" / "table.csv").read_bytes()
+    table, left = (in_folder / "out" / "table.csv").read_bytes(), []
     paths = [in_folder / "out" / "runs" / f"{run.name}.npz" for run in runs]
     paths[0].write_bytes(wanted[paths[0].name][:-50])  # half of it on the disk
     paths[1].write_bytes(b"")
@@ -259,8 +261,13 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     changed = before.history(runs[5])
     changed.versions["iclcore"] += "0"  # by other code
     changed.to_npz(paths[5])
+    for path in paths[6:]:
+        path.unlink()
+    paths[6].mkdir()
+    paths[7].symlink_to(in_folder)
+    os.mkfifo(paths[8])  # whoever opens it waits for ever
     np.savez(in_folder / "out" / "runs" / "foreign.npz", a=np.arange(3))
-    partial = paths[0].with_name("0123.npz.partial")
+    partial = paths[0].with_name("notes.partial")
     partial.write_bytes(b"half")
     capsys.readouterr()
     after = sweep(runs, "out")
@@ -270,20 +277,26 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
         paths[1].name: "half-written or damaged",
         paths[2].name: "made by numpy 1.0, not ",
         paths[5].name: f"made by iclcore {changed.versions['iclcore']}, not ",
+        paths[6].name: "no file",
+        paths[7].name: "no file",
+        paths[8].name: "no file",
         paths[3].name: f"holds run {runs[4].name}",
         "foreign.npz": "no run of a sweep",
-        partial.name: "half-written",
+        partial.name: "no run",
     }
     assert len(lines) == len(said) and after.found == 1
     for name, reason in said.items():
         line = next(line for line in lines if name + ":" in line)
         assert reason in line and f"set aside as {name}.aside" in line
-    now = files(in_folder / "out")
-    assert {name: now[name] for name in wanted} == wanted
-    assert len([name for name in now if name.endswith(".aside")]) == 7
+    assert {path.name: path.read_bytes() for path in paths} == wanted
+    assert len(list(paths[0].parent.glob("*.aside"))) == len(said)
     assert (in_folder / "out" / "table.csv").read_bytes() == table
+    # what a sweep that was killed has half written is no evidence
+    with pytest.raises(SystemExit):
+        write_whole(paths[0], lambda file: left.append(file.name) or sys.exit())
+    Path(left[0]).write_bytes(b"half")
     sweep(runs, "out")
-    assert not capsys.readouterr().err
+    assert not capsys.readouterr().err and not Path(left[0]).exists()
 
 
 def test_names_change_with_settings_and_with_versions():
@@ -341,6 +354,7 @@ def test_moments_in_chunks_are_those_of_all_sequences_at_once():
         ("trainset_size=4,100", "", "--trainset_size", "at least 5 sequences"),
         ("seed=0:2", "--scheduler tcp://h:1 --jobs 2", "--jobs", "without --scheduler"),
         ("seed=0:2", "--out file/inside", "--out", "a folder to write in"),
+        ("seed=0:2", f"--out {'o' * 300}", "--out", "a folder to write in"),
     ],
 )
 def test_bad_input(axes, rest, named, says, in_folder, capsys):

@@ -1,7 +1,7 @@
 """``python -m iclcore sweep``: a grid over the flags of ``train``, here or on a Dask cluster.
 
 Exit status 2: a line says which part of the grid or which flag was wrong, before any work. 3: runs
-failed or diverged, or the scheduler went away. 130, 143 and 129: interrupted, by Ctrl-C, SIGTERM and SIGHUP.
+failed or diverged, or the cluster was lost. 130, 143 and 129: interrupted, by Ctrl-C, SIGTERM and SIGHUP.
 Finished runs are kept in every case.
 """
 
@@ -65,7 +65,7 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
 
     from iclcore.cli import run_of
     from iclcore.sweep import FolderInUse, distinct, sweep
-    from iclcore.workers import ClusterGone, NoCluster
+    from iclcore.workers import ClusterLost, NoCluster
 
     clock = time.perf_counter()
     runs = [run_of(*point, refuse) for point in points]
@@ -79,7 +79,7 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
         refuse(f"argument --out: {error}")
     except NoCluster as error:
         refuse(f"argument --scheduler: {error}")
-    except ClusterGone as error:
+    except ClusterLost as error:
         print(error, file=sys.stderr)
         return 3
     except KeyboardInterrupt as error:

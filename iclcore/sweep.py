@@ -7,7 +7,6 @@ sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is
 import json
 import os
 import re
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from iclcore.history import History, write_whole
 from iclcore.interrupts import put_off
 from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
 from iclcore.versions import difference, versions
-from iclcore.workers import Cluster, ClusterGone, Cores
+from iclcore.workers import Cluster, ClusterLost, Cores, say
 
 __all__ = ["Run", "Swept", "grid", "sweep"]
 
@@ -67,9 +66,10 @@ def sweep(
 ) -> Swept:
     """Carry out what the folder does not have yet, and write its table.
 
-    On ``jobs`` cores of this machine, or on the workers of a Dask ``scheduler``. A run that fails or
-    diverges is said in a line, and the others go on. Interrupted or without its scheduler, a sweep
-    keeps the runs that were done.
+    On ``jobs`` cores of this machine, or on the workers of a Dask ``scheduler``: to the same bytes, for
+    workers with other versions or another kind of processor are refused. A run that fails or diverges
+    is said in a line, and the others go on. Interrupted or without its scheduler, a sweep keeps the runs
+    that were done.
     """
     named = distinct(runs)
     folder = Path(folder)
@@ -78,15 +78,15 @@ def sweep(
         swept = Swept(folder, named, rows, len(rows))
         missing = [run for name, run in named.items() if name not in rows]
         if missing:
-            with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
-                (folder / "runs").mkdir(exist_ok=True)
-                try:
+            try:
+                with Cluster(scheduler) if scheduler else Cores(jobs) as workers:
+                    (folder / "runs").mkdir(exist_ok=True)
                     _carry_out(missing, workers, swept)
-                except (ClusterGone, KeyboardInterrupt) as error:
-                    why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
-                    kept = len(rows) - len(swept.ended("failed"))
-                    told = f"{kept} of {len(runs)} runs are kept in {folder}; run again to go on"
-                    raise type(error)(f"{why}: {told}") from None
+            except (ClusterLost, KeyboardInterrupt) as error:
+                why = "interrupted" if isinstance(error, KeyboardInterrupt) else error
+                kept = len(rows) - len(swept.ended("failed"))
+                told = f"{kept} of {len(runs)} runs are kept in {folder}; run again to go on"
+                raise type(error)(f"{why}: {told}") from None
         swept = replace(swept, rows={name: rows[name] for name in named})
         with put_off():
             _write_table(swept)
@@ -132,8 +132,6 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
     groups: dict[tuple, list[Run]] = {}
     for run in runs:
         groups.setdefault(run.draw, []).append(run)
-    if not workers.jobs:
-        _say("the scheduler has no workers yet; waiting for one")
     pending = {}
     order, starts = list(groups.values()), deque()
     # draws are ahead of the runs that wait for them by as many as there are workers at the start
@@ -159,24 +157,19 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
                 outcome = Unfinished(f"{outcome.ended} at step {len(outcome.loss)}")
             if isinstance(outcome, Exception):
                 swept.rows[run.name] = {"run": run.name, **run.row, "ended": "failed"}
-                _say(f"{told(run)} failed: {type(outcome).__name__}: {outcome}".splitlines()[0])
+                say(f"{told(run)} failed: {type(outcome).__name__}: {outcome}".splitlines()[0])
             else:
                 with put_off():
                     # without its seconds, so that the same run is the same file
                     replace(outcome, seconds={}).to_npz(_file(swept.folder, run.name))
                     swept.rows[run.name] = _row(run, outcome)
                 if outcome.ended == "diverged":
-                    _say(f"{told(run)} diverged at step {outcome.steps[-1]}")
+                    say(f"{told(run)} diverged at step {outcome.steps[-1]}")
             bar.update()
 
 
 class Unfinished(Exception):
     """A run that something ended before its time."""
-
-
-def _say(line: str) -> None:
-    """On the terminal, above the bar if there is one."""
-    tqdm.write(line, file=sys.stderr)
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -200,7 +193,7 @@ def _kept(folder: Path, wanted: dict[str, Run]) -> Iterator[tuple[str, dict]]:
             row = _read(path, wanted.get(path.stem))
         except Unreadable as error:
             aside = _set_aside(path)
-            _say(f"{path}: {error}; set aside as {aside.name}")
+            say(f"{path}: {error}; set aside as {aside.name}")
             continue
         if row:
             yield path.stem, row

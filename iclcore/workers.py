@@ -8,10 +8,14 @@ import asyncio
 import logging
 import os
 import queue
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
+
+from tqdm import tqdm
 
 from iclcore.interrupts import noted
 from iclcore.threads import alone, blas
@@ -19,14 +23,19 @@ from iclcore.versions import difference, here
 
 ANSWER = 2  # seconds that a scheduler has to answer
 LOOK = 1  # seconds between looks at whether the scheduler is still there
+PATIENCE = 60  # looks between words on a cluster that has no workers
 
 
 class NoCluster(Exception):
     """One line on why a sweep cannot start on a cluster."""
 
 
-class ClusterGone(Exception):
+class ClusterLost(Exception):
     """The scheduler went away while tasks were out, or a worker of another kind came."""
+
+
+class WorkersDied(Exception):
+    """Of a task that outlived none of the workers that it was given to."""
 
 
 class Cores:
@@ -71,7 +80,8 @@ def _resolved(function: Callable, arguments: tuple) -> Any:
 
 
 class Cluster:
-    """Workers of a Dask scheduler. What a worker had done when it died is done again by another."""
+    """Workers of a Dask scheduler. What a worker had done when it died is done again by another, until
+    as many have died at one task as the scheduler allows: four, if nobody changed it."""
 
     def __init__(self, address: str):
         self.address = address
@@ -85,32 +95,38 @@ class Cluster:
         if not answers:
             raise NoCluster(f"no Dask scheduler answers at {self.address}")
         # that a scheduler is gone is said in one line, by the sweep
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-        self._client = Client(self.address, timeout=ANSWER, set_as_default=False)
+        for part in ("batched", "client"):
+            logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
+        with self._connected():
+            self._client = Client(self.address, timeout=ANSWER, set_as_default=False)
         try:
             self._check_workers()
-        except NoCluster:
+        except BaseException:
             self._client.close()
             raise
         return self
 
     def __exit__(self, *error) -> None:
-        self._client.close()
+        with noted():
+            self._client.close()
 
     @property
     def jobs(self) -> int:
-        return sum(self._client.nthreads().values())
+        """How many tasks its workers do at a time, now: workers come and go."""
+        with self._connected():
+            return sum(self._client.nthreads().values())
 
     @staticmethod
     def heed(_steps: int) -> None:
         """A worker ends its task."""
 
     def submit(self, function: Callable, *arguments: Any):
-        return self._client.submit(_settled, here(), function, *arguments, pure=False)
+        with self._connected():
+            return self._client.submit(_settled, here(), function, *arguments, pure=False)
 
     def outcomes(self, futures: Iterable) -> Iterator[tuple[Any, Any]]:
         done: queue.SimpleQueue = queue.SimpleQueue()
-        waiting = set(futures)
+        waiting, looks = set(futures), 0
         del futures
         for future in waiting:
             future.add_done_callback(done.put)
@@ -119,28 +135,44 @@ class Cluster:
                 future = done.get(timeout=LOOK)
             except queue.Empty:
                 self._still_there()
+                if looks % PATIENCE == 0 and not self.jobs:
+                    say(f"the scheduler at {self.address} has no workers; waiting for one")
+                looks += 1
                 continue
             yield future, self._outcome(future)
             waiting.discard(future)
 
     def _outcome(self, future) -> Any:
         """Its result, or the exception that the task itself ended in."""
-        from concurrent.futures import CancelledError
+        from distributed import KilledWorker
 
-        try:
+        with self._connected():
             outcome = future.exception() or future.result()
-        except (CancelledError, OSError):
-            raise ClusterGone(f"the Dask scheduler at {self.address} is gone") from None
-        if isinstance(outcome, ClusterGone):
+        if isinstance(outcome, ClusterLost):
             raise outcome
+        if isinstance(outcome, KilledWorker):
+            died = f"{outcome.allowed_failures + 1} workers died at it"
+            return WorkersDied(f"{died}; are their memories large enough?")
         return outcome
 
     def _still_there(self) -> None:
         if self._client.status != "running":
-            raise ClusterGone(f"the Dask scheduler at {self.address} is gone")
+            raise ClusterLost(f"the Dask scheduler at {self.address} is gone")
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Whatever cannot be asked of it, it is gone."""
+        from distributed.client import ClosedClientError
+
+        try:
+            yield
+        except (CancelledError, ClosedClientError, OSError):
+            raise ClusterLost(f"the Dask scheduler at {self.address} is gone") from None
 
     def _check_workers(self) -> None:
-        for worker, there in self._client.run(here, on_error="return").items():
+        with self._connected():
+            kinds = self._client.run(here, on_error="return")
+        for worker, there in kinds.items():
             if isinstance(there, Exception):
                 raise NoCluster(f"worker {worker} cannot take part: {there!r}")
             if other := difference(there, here()):
@@ -163,6 +195,11 @@ def _settled(wanted: dict[str, str], function: Callable, *arguments: Any) -> Any
     if other := difference(here(), wanted):
         from distributed import get_worker
 
-        raise ClusterGone(f"worker {get_worker().address} has {other}")
+        raise ClusterLost(f"worker {get_worker().address} has {other}")
     with alone():
         return function(*arguments)
+
+
+def say(line: str) -> None:
+    """On the terminal, above the bar if there is one."""
+    tqdm.write(line, file=sys.stderr)

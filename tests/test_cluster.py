@@ -13,14 +13,15 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from distributed import KilledWorker
 from test_sweep import files
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, versions
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, versions, workers
 from iclcore.chunks import sampled_moments
 from iclcore.cli import main
 from iclcore.run import Run, grid
 from iclcore.sweep import sweep
-from iclcore.workers import Cluster
+from iclcore.workers import Cluster, WorkersDied
 
 BASE = Run(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
 RUNS = grid(BASE, rank=(1, 2), seed=range(4))
@@ -157,6 +158,60 @@ def test_a_worker_of_another_kind_is_refused(name, cluster, in_folder, capsys, m
     said = capsys.readouterr().err
     assert re.fullmatch(rf"{has}: 0 of 8 runs are kept in there; run again to go on\n", said)
     assert not list(in_folder.glob("there/runs/*"))
+
+
+def test_the_scheduler_goes_while_it_is_asked(cluster, in_folder, capsys, monkeypatch):
+    """No error of a file, whatever kind of error it is."""
+
+    def gone(_):
+        raise OSError("in <TCP (closed)>: Stream is closed")
+
+    monkeypatch.setattr("distributed.Client.nthreads", gone)
+    line = f"sweep {FLAGS} --out there --scheduler {cluster.address}"
+    assert main(shlex.split(line)) == 3
+    gone = f"the Dask scheduler at {cluster.address} is gone"
+    said = f"{gone}: 0 of 8 runs are kept in there; run again to go on\n"
+    assert capsys.readouterr().err == said
+
+
+class Stub:
+    """What a Cluster asks of its client and of a future, without a scheduler."""
+
+    def __init__(self, counts=(), outcome=None):
+        self.counts, self.outcome, self.looks = list(counts), outcome, 0
+
+    @property
+    def status(self):
+        self.looks += 1
+        return "running" if self.looks < 100 else "closed"
+
+    def nthreads(self):
+        count = self.counts.pop()
+        if not self.counts:
+            self.done(self)
+        return {"worker": count} if count else {}
+
+    def add_done_callback(self, done):
+        self.done = done
+
+    def exception(self):
+        return self.outcome
+
+
+def test_a_cluster_without_workers_is_said_each_minute(monkeypatch, capsys):
+    for name, value in {"LOOK": 0.001, "PATIENCE": 3}.items():
+        monkeypatch.setattr(workers, name, value)
+    cluster, stub = Cluster("tcp://here"), Stub([1, 0, 0], ValueError())
+    cluster._client = stub
+    assert list(cluster.outcomes([stub])) == [(stub, stub.outcome)]
+    line = "the scheduler at tcp://here has no workers; waiting for one\n"
+    assert capsys.readouterr().err == 2 * line and not stub.counts
+
+
+def test_a_task_that_no_worker_outlives_asks_for_memory():
+    found = Cluster("tcp://here")._outcome(Stub(outcome=KilledWorker("task", None, 3)))
+    assert isinstance(found, WorkersDied)
+    assert str(found) == "4 workers died at it; are their memories large enough?"
 
 
 def test_the_scheduler_goes_and_what_was_done_is_kept(start_cluster, local, in_folder):

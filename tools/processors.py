@@ -17,12 +17,14 @@ PROCESSORS = {
     "haswell": {
         "OPENBLAS_CORETYPE": "Haswell",
         "NUMBA_CPU_NAME": "haswell",
+        "NUMBA_CPU_FEATURES": "",  # those of the name alone, not this machine's own
         "ATEN_CPU_CAPABILITY": "avx2",
         "NPY_DISABLE_CPU_FEATURES": OLD_NUMPY,
     },
     "nehalem": {  # torch draws other last bits here
         "OPENBLAS_CORETYPE": "Nehalem",
         "NUMBA_CPU_NAME": "nehalem",
+        "NUMBA_CPU_FEATURES": "",
         "ATEN_CPU_CAPABILITY": "default",
         "NPY_DISABLE_CPU_FEATURES": f"{OLD_NUMPY} X86_V3",
     },

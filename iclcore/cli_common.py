@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iclcore import checks
-from iclcore.history import History, write_whole
+from iclcore.history import History, beside, is_stream, target, write_whole
 from iclcore.interrupts import noted
 
 if TYPE_CHECKING:  # it loads matplotlib
@@ -54,14 +54,12 @@ def writable(text: str) -> Path:
     """A path that a file can be written to, tried before any work."""
     path = Path(text)
     try:
-        if path.exists() and not path.is_file():
-            if path.is_dir() or not os.access(path, os.W_OK):
-                raise OSError
-        else:
-            trial = path.resolve().with_name(path.resolve().name + ".partial")
-            trial.touch()
-            trial.unlink()
-    except OSError:
+        if path.is_dir() or path.is_socket() or (path.exists() and not os.access(path, os.W_OK)):
+            raise OSError
+        if not is_stream(path):
+            with beside(target(path)):
+                pass
+    except (OSError, ValueError):  # ValueError: a zero byte
         raise argparse.ArgumentTypeError(
             f"takes a file in a folder to write in, not {text!r}"
         ) from None

@@ -1,10 +1,16 @@
 """What a training run leaves behind, and how it travels to CSV and npz and back."""
 
+import errno
 import json
 from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from secrets import token_hex
+from shutil import copymode
 
 import numpy as np
 
@@ -148,17 +154,43 @@ def describe(*parts: object) -> dict:
 
 
 def write_whole(path: str | Path, write: Callable) -> None:
-    """Write beside and rename: a file is there whole or not at all. A link is followed; what is no
-    file, as a pipe or a device, is written to directly."""
-    path = Path(path).resolve()
-    if path.exists() and not path.is_file():
+    """Write beside and rename: a file is there whole or not at all. A link is followed, the permissions
+    of a file that was there are kept; what is no file, as a pipe or a device, is written to directly."""
+    path = Path(path)
+    if is_stream(path):
         with open(path, "wb") as file:
             write(file)
         return
-    partial = path.with_name(path.name + ".partial")
-    try:
+    path = target(path)
+    with beside(path) as partial:
         with open(partial, "wb") as file:
             write(file)
+        if path.exists():
+            copymode(path, partial)
         partial.replace(path)
+
+
+def is_stream(path: Path) -> bool:
+    """Something is there that is no regular file. A standard stream that is a pipe has no path of
+    its own: what its link in /proc says is nowhere."""
+    return path.exists() and not Path(os.path.realpath(path)).is_file()
+
+
+def target(path: Path) -> Path:
+    """Where links lead to."""
+    real = Path(os.path.realpath(path))
+    if real.is_symlink():  # it leads back to itself
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return real
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A new file in the folder of ``path``, NAME.xxxxxxxx.partial with eight random digits: no file
+    that was there is touched. If it still has that name at the end, it is removed."""
+    partial = path.with_name(f"{path.name}.{token_hex(4)}.partial")
+    partial.touch(exist_ok=False)
+    try:
+        yield partial
     finally:
         partial.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 import json
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -231,3 +232,20 @@ def test_outputs_of_other_kinds(in_folder):
     assert (in_folder / "link.csv").is_symlink() and len(History.from_csv("real.csv").loss) == 40
     assert main(shlex.split(f"train --save run.npz {SMALL}")) == 0
     assert History.from_npz("run.npz").final["value"].shape == (1, 5, 5)
+
+
+@pytest.mark.parametrize(
+    "path", ["loop", "a" * 300, "folder", "socket", "file/inside", "zero\0byte"]
+)
+def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
+    (in_folder / "loop").symlink_to("loop")
+    (in_folder / "folder").mkdir()
+    (in_folder / "file").touch()
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+    before = sorted(in_folder.iterdir())
+    with pytest.raises(SystemExit, match="2"):
+        main(["theory", "--save", path])
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and "--save: takes a file in a folder to write in" in said.err
+    assert sorted(in_folder.iterdir()) == before

@@ -9,7 +9,6 @@ from conftest import close
 
 from iclcore import (
     CubicMLP,
-    History,
     MergedAttention,
     RegressionTask,
     SeparateAttention,
@@ -118,37 +117,6 @@ def test_interruption_keeps_what_was_recorded():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_history_travels(tmp_path):
-    model = SeparateAttention(heads=3)
-    history = train(
-        model, TASK.sample(20), 30, 0.01, seed=4, tests={"test_in_context": TASK.sample(5)},
-        snapshots=[3, 9],
-    )  # fmt: skip
-    history.to_csv(tmp_path / "run.csv")
-    history.to_npz(tmp_path / "run.npz")
-    from_csv, from_npz = (
-        History.from_csv(tmp_path / "run.csv"),
-        History.from_npz(tmp_path / "run.npz"),
-    )
-    for back in (from_csv, from_npz):
-        assert back.record() == history.record() and back.seed == 4
-        np.testing.assert_array_equal(back.steps, history.steps)
-        for name, array in history.series.items():
-            np.testing.assert_array_equal(back.series[name], array)
-    for kind in ("snapshots", "final"):
-        for name, array in getattr(history, kind).items():
-            np.testing.assert_array_equal(getattr(from_npz, kind)[name], array)
-    assert not list(tmp_path.glob("*.partial"))
-
-
-def test_half_written_files_do_not_appear(tmp_path, monkeypatch):
-    history = train(SeparateAttention(), TASK.sample(20), 3, 0.01)
-    monkeypatch.setattr(np, "savez_compressed", lambda file, **_: (file.write(b"half"), 1 / 0))
-    with pytest.raises(ZeroDivisionError):
-        history.to_npz(tmp_path / "run.npz")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,17 @@
 
 import errno
 import json
-from collections.abc import Callable
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 from secrets import token_hex
 from shutil import copymode
+from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 SERIES = "series"
 WEIGHTS = ("snapshots", "final")
+ENDS = ("finished", "interrupted", "diverged")
+WHOLE = "whole"  # the CSV line that says what follows it
+
+
+class Damaged(ValueError):
+    """A file that is not, or no longer, what a run left: which, and what is wrong with it."""
 
 
 @dataclass
@@ -90,38 +98,48 @@ class History:
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """A row a step in full precision; the record in comment lines; no weights."""
+        """A row a step in full precision; the record in comment lines; no weights.
+
+        The first line, ``# whole: …``, has the number of rows and the SHA-256 of all bytes after it.
+        """
         columns = self.columns()
         lines = [f"# {name}: {json.dumps(value)}" for name, value in self.record().items()]
         lines.append(",".join(columns))
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         lines += [",".join(map(repr, row)) for row in rows]
-        write_whole(path, lambda file: file.write(("\n".join(lines) + "\n").encode()))
+        rest = ("\n".join(lines) + "\n").encode()
+        whole = {"rows": len(self.steps), "sha256": sha256(rest).hexdigest()}
+        first = f"# {WHOLE}: {json.dumps(whole)}\n".encode()
+        write_whole(path, lambda file: file.write(first + rest))
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
-        record, rest = {}, []
-        for line in Path(path).read_text().splitlines():
-            if line.startswith("#"):
-                name, value = line[1:].split(":", 1)
-                record[name.strip()] = json.loads(value)
-            else:
-                rest.append(line.split(","))
-        if len(rest) < 2 or rest[0][0] != "step":
-            raise ValueError(
-                f"{path} takes the CSV of a run, with a header step,… and a row a step"
-            )
-        names, rows = rest[0], np.array(rest[1:], dtype=float)
-        series: dict[str, list[np.ndarray]] = {}
-        for name, column in zip(names[1:], rows.T[1:], strict=True):
-            stem, _, number = name.rpartition("_")
-            series.setdefault(stem if number.isdigit() else name, []).append(column)
-        stacked = {
-            name: parts[0] if f"{name}_1" not in names else np.stack(parts, axis=1)
-            for name, parts in series.items()
-        }
-        record["floor_found"] = record.pop("floor")
-        return cls(series=stacked, steps=rows[:, 0].astype(int), **record)
+        """What ``to_csv`` wrote, else Damaged. A CSV from elsewhere needs no comment lines; one that was
+        changed on purpose is read again without its first line."""
+        with _reading(path) as content:
+            record, rest = {}, []
+            for number, line in enumerate(content.decode().splitlines(), start=1):
+                if line.startswith("#"):
+                    name, colon, value = line[1:].partition(":")
+                    if not colon:
+                        raise Damaged(f"line {number} takes # NAME: VALUE in JSON")
+                    record[name.strip()] = json.loads(value)
+                else:
+                    rest.append(line.split(","))
+            if len(rest) < 2 or rest[0][0] != "step":
+                raise Damaged("takes the CSV of a run, with a header step,… and a row a step")
+            (_, *names), rows = rest[0], rest[1:]
+            if WHOLE in record:
+                wanted = record.pop(WHOLE)
+                if len(rows) != wanted["rows"]:
+                    raise Damaged(f"has {len(rows)} rows, {wanted['rows']} were written")
+                if sha256(content.partition(b"\n")[2]).hexdigest() != wanted["sha256"]:
+                    raise Damaged("is not what was written: its SHA-256 is another")
+            if len(set(names)) < len(names) or any(len(row) != len(rest[0]) for row in rows):
+                raise Damaged("takes columns of names that differ, and as many numbers in each row")
+            steps = np.array([int(row[0]) for row in rows], dtype=np.int64)
+            numbers = np.array([row[1:] for row in rows], dtype=float)
+            return _checked(_grouped(names, numbers.T), record, steps)
 
     def to_npz(self, path: str | Path) -> None:
         """Everything, weights included."""
@@ -129,21 +147,112 @@ class History:
         for kind in WEIGHTS:
             arrays |= {f"{kind}/{name}": array for name, array in getattr(self, kind).items()}
         arrays |= {"steps": self.steps, "snapshot_steps": self.snapshot_steps}
-        record = np.array(json.dumps(self.record()))
+        # by name, for the zip's own directory has no checksum: a flipped bit there can drop one
+        record = np.array(json.dumps(self.record() | {"arrays": sorted(arrays)}))
         write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
-        with np.load(path) as stored:
+        """What ``to_npz`` wrote, else Damaged. Nothing pickled is loaded."""
+        with _reading(path) as content:
+            arrays = _arrays(content)
+            record = json.loads(arrays.pop("record").item())
+            if record.pop("arrays") != sorted(arrays):
+                raise Damaged("has other arrays than were written")
             groups: dict[str, dict[str, np.ndarray]] = {SERIES: {}, **{k: {} for k in WEIGHTS}}
-            for key in stored.files:
-                if "/" in key:
-                    kind, name = key.split("/", 1)
-                    groups[kind][name] = stored[key]
-            record = json.loads(str(stored["record"]))
-            record["floor_found"] = record.pop("floor")
-            plain = {name: stored[name] for name in ("steps", "snapshot_steps")}
-        return cls(**groups, **plain, **record)
+            for key in [key for key in arrays if "/" in key]:
+                kind, name = key.split("/", 1)
+                groups[kind][name] = arrays.pop(key)
+            return _checked(groups.pop(SERIES), record, **groups, **arrays)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[bytes]:
+    """A file's bytes. What is wrong with them, zip, zlib, JSON and numpy say by a dozen kinds of
+    exception: here they become one. That a file is not there remains an OSError."""
+    content = Path(path).read_bytes()
+    try:
+        yield content
+    except Damaged as error:
+        raise Damaged(f"{path}: {error}") from None
+    except Exception as error:
+        said = f"{type(error).__name__} {error}".splitlines()[0]
+        raise Damaged(f"{path}: is no run's file, or damaged: {said[:200]}") from None
+
+
+def _arrays(content: bytes) -> dict[str, np.ndarray]:
+    """The members of an npz, each read whole, so that its CRC is checked: np.load reads as far as the
+    member's own header says."""
+    arrays = {}
+    with ZipFile(BytesIO(content)) as stored:
+        for member in stored.namelist():
+            data, name = BytesIO(stored.read(member)), member.removesuffix(".npy")
+            if name in arrays:
+                raise Damaged(f"has {name} twice")
+            arrays[name] = np.lib.format.read_array(data, allow_pickle=False)
+            if data.read(1):
+                raise Damaged(f"{name} has more bytes than its shape says")
+    return arrays
+
+
+def _grouped(names: list[str], columns: np.ndarray) -> dict[str, np.ndarray]:
+    """Series of their columns: value_1, value_2, … are one, if they are all there and in order."""
+    series: dict[str, np.ndarray] = {}
+    heads: dict[str, list[np.ndarray]] = {}
+    for name, column in zip(names, columns, strict=True):
+        stem, _, number = name.rpartition("_")
+        if stem and number == str(len(heads.get(stem, [])) + 1):
+            heads.setdefault(stem, []).append(column)
+        else:
+            series[name] = column
+    if twice := heads.keys() & series:
+        raise Damaged(f"has {min(twice)} as one column and as several")
+    return series | {name: np.stack(parts, axis=1) for name, parts in heads.items()}
+
+
+RECORDED = {  # but for the floor, what each is
+    "settings": dict, "versions": dict, "seconds": dict, "engine": str, "ended": str,
+}  # fmt: skip
+
+
+def _checked(series: dict, record: dict, steps: np.ndarray, **weights) -> History:
+    """A history that is one, or what keeps it from being one."""
+    record = {"versions": {}} | record  # another's run was not made by the versions that are here
+    for name, kind in RECORDED.items():
+        if name in record and not isinstance(record[name], kind):
+            raise Damaged(f"takes {name} of type {kind.__name__}")
+    record["floor_found"] = record.pop("floor", None)
+    history = History(series, steps=steps, **record, **weights)
+    if history.ended not in ENDS:
+        raise Damaged(f"ended takes one of {', '.join(ENDS)}, not {history.ended!r}")
+    if "loss" not in series:
+        raise Damaged("has no loss")
+    if steps.dtype.kind != "i" or steps.ndim != 1 or not len(steps):
+        raise Damaged("takes steps that are whole numbers, at least one")
+    if not (steps[1:] > steps[:-1]).all():
+        raise Damaged("takes steps that rise")
+    for name, array in series.items():
+        dimensions = (1,) if name == "loss" else (1, 2)
+        if array.dtype.kind != "f" or array.ndim not in dimensions:
+            raise Damaged(f"takes real numbers as {name}, of one axis: steps, not {array.dtype}")
+        if len(array) != len(steps):
+            raise Damaged(f"has {len(array)} rows of {name}, but {len(steps)} steps")
+    finite = np.isfinite(history.loss)
+    if not finite[:-1].all() or not (finite[-1] or history.ended == "diverged"):
+        raise Damaged("takes a finite loss, but in the last row of a run that diverged")
+    for name, stack in history.snapshots.items():
+        if not stack.shape or len(stack) != history.snapshot_steps.size:
+            raise Damaged(f"has not one {name} for each of its snapshot steps")
+    for name, array in [*history.snapshots.items(), *history.final.items()]:
+        if array.dtype.kind != "f":
+            raise Damaged(f"takes real numbers as {name}, not {array.dtype}")
+    return history
+
+
+# -- writing --------------------------------------------------------------------------------------
 
 
 def describe(*parts: object) -> dict:

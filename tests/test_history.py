@@ -1,7 +1,9 @@
 """What a run left, in files: it comes back as it was, or an error says that it cannot."""
 
+import json
 import os
 import stat
+import zipfile
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from iclcore import History, RegressionTask, SeparateAttention, train
 from iclcore import history as files
 from iclcore.cli_common import writable
+from iclcore.history import Damaged
 
 TASK = RegressionTask(dim=3, context=6)
 
@@ -109,3 +112,175 @@ def test_a_pipe_is_written_to_directly(kind, tmp_path):
     with open(reads, "rb") as pipe:
         (tmp_path / "run").write_bytes(pipe.read())
     assert same(getattr(History, f"from_{kind}")(tmp_path / "run"), small(), kind == "npz")
+
+
+def spoilt(content):
+    """Bytes with one bit flipped, and bytes cut short, at a few hundred places."""
+    rng = np.random.default_rng(0)
+    for place in rng.choice(8 * len(content), 400, replace=False):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        yield bytes(flipped)
+    for end in rng.choice(len(content), 200, replace=False):
+        yield content[:end]
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_what_is_damaged_is_never_read_as_something_else(kind, tmp_path):
+    path, read = tmp_path / f"run.{kind}", getattr(History, f"from_{kind}")
+    getattr(small(), f"to_{kind}")(path)
+    refused = 0
+    for content in spoilt(path.read_bytes()):
+        path.write_bytes(content)
+        try:
+            assert same(read(path), small(), kind == "npz")
+        except Damaged as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: ") and "\n" not in str(error)
+    # a zip that was cut has no directory; it has bits that nobody reads, as its members' dates
+    assert refused == 600 if kind == "csv" else refused >= 200
+
+
+def test_a_member_that_left_the_directory_of_a_zip_is_missed(tmp_path):
+    """No checksum is on that. A weight was left out that had lost the slash of its name there, or that
+    a comment of the member before it had swallowed."""
+    path = tmp_path / "run.npz"
+    small().to_npz(path)
+    content = path.read_bytes()
+    name = content.rindex(b"final/key.npy")
+    entry = name - 46
+    comment = content.rindex(b"PK\x01\x02", 0, entry) + 32  # its length, two bytes
+    swallowed = (46 + len(b"final/key.npy")).to_bytes(2, "little")
+    for wrong, says in [
+        (content[:name] + b"final.key.npy" + content[name + 13 :], "name in directory"),
+        (content[:comment] + swallowed + content[comment + 2 :], "has other arrays"),
+    ]:
+        path.write_bytes(wrong)
+        with pytest.raises(Damaged, match=says):
+            History.from_npz(path)
+
+
+class Pickled:
+    def __reduce__(self):
+        return os.mkdir, ("executed",)
+
+
+def header(shape, extra=""):
+    """An npy of a few bytes that says what it likes."""
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, {extra}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\0" * 24
+
+
+def forge(path, **members):
+    """An npz of ``small`` with other members: arrays, or the bytes of a file; None leaves it out."""
+    small().to_npz(path)
+    with np.load(path) as stored:
+        arrays = {name: stored[name] for name in stored.files} | members
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    if "record" not in members:
+        record = json.loads(arrays["record"].item())
+        arrays["record"] = np.array(
+            json.dumps(record | {"arrays": sorted(arrays.keys() - {"record"})})
+        )
+    with zipfile.ZipFile(path, "w") as stored:
+        for name, array in arrays.items():
+            with stored.open(f"{name}.npy", "w") as member:
+                if isinstance(array, bytes):
+                    member.write(array)
+                else:
+                    np.lib.format.write_array(member, array)
+
+
+@pytest.mark.parametrize(
+    "members, says",
+    [
+        ({"series/loss": None}, "no loss"),
+        ({"series/loss": np.array(["3", "2", "1"])}, "real numbers as loss"),
+        ({"series/loss": np.array([3, 2, 1])}, "real numbers as loss"),
+        ({"series/loss": np.array([3, 2, 1j])}, "real numbers as loss"),
+        ({"series/loss": np.ones((3, 1))}, "real numbers as loss"),
+        ({"series/value": np.ones((3, 1, 1))}, "real numbers as value"),
+        ({"series/loss": np.array([3, np.nan, 1])}, "finite loss"),
+        ({"series/loss": np.array([3, 2, np.inf])}, "finite loss"),
+        ({"series/loss": np.ones(2)}, "2 rows of loss, but 3 steps"),
+        ({"series/value": np.ones((4, 2))}, "4 rows of value, but 3 steps"),
+        ({"steps": np.array([0, 2, 1])}, "steps that rise"),
+        ({"steps": np.arange(3.0)}, "whole numbers"),
+        ({"steps": None}, "steps"),
+        ({"snapshots/key": np.ones((2, 2, 1, 4))}, "one key for each"),
+        ({"final/key": np.array("text")}, "real numbers as key"),
+        ({"other/key": np.ones(1)}, "other"),
+        ({"another": np.ones(1)}, "another"),
+        ({"record": None}, "record"),
+        ({"record": np.array("{}")}, "arrays"),
+        ({"record": np.array("[" * 100_000)}, "RecursionError"),
+        ({"record": np.array(json.dumps({"arrays": []}))}, "other arrays"),
+        ({"record": np.array([Pickled()])}, "Object arrays"),
+        ({"series/loss": np.array([Pickled()])}, "Object arrays"),
+        ({"series/loss": header((10**13,))}, "loss|Error"),
+        ({"series/loss": header((2,))}, "more bytes"),
+        ({"series/loss": header((3,), "(")}, "Error"),
+        ({"series/loss": b"no array"}, "magic"),
+    ],
+)
+def test_what_is_no_run_is_refused(members, says, in_folder):
+    forge("run.npz", **members)
+    with pytest.raises(Damaged, match=f"(?s)^run.npz: .*({says})") as refused:
+        History.from_npz("run.npz")
+    assert "\n" not in str(refused.value) and not (in_folder / "executed").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"step,loss\n0,1.0\n", b"\x93NUMPY\x01\x00"])
+def test_what_is_no_npz_is_refused(content, tmp_path):
+    (tmp_path / "run.npz").write_bytes(content)
+    with pytest.raises(Damaged, match="is no run's file, or damaged"):
+        History.from_npz(tmp_path / "run.npz")
+    with pytest.raises(FileNotFoundError):
+        History.from_npz(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("", "header step"),
+        ("step,loss\n", "header step"),
+        ("step,error\n0,1.0\n", "no loss"),
+        ("step,loss\n0,one\n", "one"),
+        ("step,loss\n0.5,1.0\n", "0.5"),
+        ("step,loss\n0,1.0\n1\n", "as many numbers"),
+        ("step,loss,loss\n0,1.0,2.0\n", "names that differ"),
+        ("step,loss,value,value_1\n0,1.0,2.0,3.0\n", "value as one column and as several"),
+        ("step,loss\n0,nan\n1,1.0\n", "finite loss"),
+        ("# settings\nstep,loss\n0,1.0\n", "line 1 takes"),
+        ("# fish: 1\nstep,loss\n0,1.0\n", "fish"),
+        ("# settings: 1\nstep,loss\n0,1.0\n", "settings of type dict"),
+        ('# ended: "later"\nstep,loss\n0,1.0\n', "ended takes one of"),
+        ("step,loss\n99999999999999999999,1.0\n", "OverflowError"),
+    ],
+)
+def test_a_csv_that_is_none_of_a_run_is_refused(text, says, tmp_path):
+    (tmp_path / "run.csv").write_text(text)
+    with pytest.raises(Damaged, match=f"run.csv: .*{says}"):
+        History.from_csv(tmp_path / "run.csv")
+
+
+def test_a_csv_from_elsewhere_is_read(tmp_path):
+    """Without comment lines, steps as exact as integers are, and nothing said of what made it."""
+    last = 2**53 + 1
+    (tmp_path / "run.csv").write_text(
+        f"step,loss,test_2,v_1,v_2\r\n0,1,2,3,4\r\n{last},5,6,7,8\r\n"
+    )
+    back = History.from_csv(tmp_path / "run.csv")
+    assert back.steps.tolist() == [0, last] and back.versions == {}
+    assert {name: array.tolist() for name, array in back.series.items()} == {
+        "loss": [1, 5], "test_2": [2, 6], "v": [[3, 4], [7, 8]]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_a_run_that_diverged_comes_back(kind, tmp_path):
+    """Its last loss is not finite. What else it recorded may leave a float's range before the loss does."""
+    series = {"loss": np.array([1.0, 1e300, np.nan]), "test": np.array([1.0, np.inf, np.nan])}
+    run = small(series=series, ended="diverged")
+    getattr(run, f"to_{kind}")(tmp_path / "run")
+    assert same(getattr(History, f"from_{kind}")(tmp_path / "run"), run, kind == "npz")

@@ -65,7 +65,7 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
             y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
-            own[int(count * in_context) :] = shared
+            own[int(count * in_context) :] = shared  # rounded down as published: .29 of 100 is 28
             y = torch.einsum("ptd,pdo->pto", x, own)
         return Sequences(x.numpy(), y.numpy(), task.every_length)
 

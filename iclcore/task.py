@@ -79,8 +79,9 @@ class RegressionTask:
     """Linear regression in context: x ~ N(0, Λ) with tr Λ = 1, and a task matrix W a sequence.
 
     ``spectrum`` is the law of Λ's eigenvalues (``linear``: λ_d ∝ d, ``power``: λ_d ∝ 1/d, ``white``)
-    or the eigenvalues themselves. A share ``in_context`` of the sequences has W ~ N(0, I) of its own;
-    the others share one W of norm √D (in-weight learning), and at share 0 their context is noise.
+    or the eigenvalues themselves. A share ``in_context`` of the sequences, to the nearest whole number,
+    has W ~ N(0, I) of its own; the others share one W of norm √D (in-weight learning), and at share 0
+    their context is noise.
     ``seed`` is that of the eigenvectors and of the shared W.
     """
 
@@ -145,7 +146,7 @@ class RegressionTask:
         root = (self.eigenvectors * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
         x = self._rng("inputs", seed).standard_normal((sequences, tokens, self.dim)) @ root
         w = self._rng("tasks", seed).standard_normal((sequences, self.dim, self.outputs))
-        w[int(sequences * self.in_context) :] = self.shared
+        w[round(sequences * self.in_context) :] = self.shared  # 100 * .29 is a little less than 29
         y = x @ w
         if self.in_context == 0:
             noise = self._rng("noise", seed).standard_normal((sequences, tokens - 1, self.outputs))

@@ -44,6 +44,8 @@ class Sequences:
                 raise ValueError(
                     f"{name} takes a floating array of three axes: sequence, token, entry"
                 )
+            if not array.shape[2]:
+                raise ValueError(f"{name} takes at least one entry a token, not none")
         if self.x.shape[:2] != self.y.shape[:2] or not len(self.x) > 0:
             raise ValueError(
                 f"y takes as many sequences and tokens as x, {self.x.shape[:2]}, and there is at least "

@@ -1,14 +1,26 @@
 """Checks of what a caller passes: one line that names the parameter and what it takes."""
 
-import math
+import sys
 from numbers import Integral, Real
 from typing import Any
+
+MOST = 2**63 - 1  # no array is longer, and beyond 2^1024 there is no float
+
+
+def instance(name: str, value: Any, *kinds: type) -> Any:
+    """One of ``kinds``."""
+    if not isinstance(value, kinds):
+        takes = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{name} takes {takes}, not {type(value).__name__}")
+    return value
 
 
 def whole(name: str, value: Any, least: int = 1) -> Any:
     """A whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} takes a whole number of at least {least}, not {value!r}")
+    if value > MOST:
+        raise ValueError(f"{name} takes a whole number of at most {MOST}")
     return value
 
 
@@ -19,16 +31,21 @@ def seed(name: str, value: Any) -> Any:
     return value
 
 
+def _finite(value: Any) -> bool:
+    """A number that a float can be: of an integer beyond, math.isfinite is an error."""
+    return isinstance(value, Real) and abs(value) <= sys.float_info.max
+
+
 def positive(name: str, value: Any) -> Any:
     """A finite number above zero."""
-    if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+    if not (_finite(value) and value > 0):
         raise ValueError(f"{name} takes a finite number above 0, not {value!r}")
     return value
 
 
 def least(name: str, value: Any, bound: float = 0) -> Any:
     """A finite number of at least ``bound``."""
-    if not (isinstance(value, Real) and math.isfinite(value) and value >= bound):
+    if not (_finite(value) and value >= bound):
         raise ValueError(f"{name} takes a finite number of at least {bound}, not {value!r}")
     return value
 

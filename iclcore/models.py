@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from iclcore.checks import choice, positive, whole
+from iclcore.checks import choice, instance, positive, whole
 from iclcore.task import DIVISORS, Divisor
 
 Weights = dict[str, np.ndarray]
@@ -141,6 +141,11 @@ class CubicMLP(Model):
     def factors(self, weights: Weights, dim: int) -> Factors:
         first = weights["first"][0].reshape(self.heads, dim, dim)  # z's first index is β's
         return first.transpose(0, 2, 1), weights["second"][0].T[:, :, None]
+
+
+def trainable(name: str, value: object) -> Model:
+    """One of the models that engines know."""
+    return instance(name, value, MergedAttention, SeparateAttention, CubicMLP)
 
 
 def _gaussian(layers: Sequence[Layer], seed: int) -> Weights:

@@ -100,6 +100,27 @@ def test_head_course_solves_its_ode():
         assert 10 * s0 < theory.head_course(TASK, 1, s0, escape)[0] <= limit
 
 
+@pytest.mark.parametrize("s0", [1e-10, 1e-20, 1e-290])
+def test_the_smallest_head_grows_as_a_hyperbola(s0):
+    """ds/dt = 2as² alone: s = s₀/(1 − t/T) with T the escape time, to the order of (s₀/s*)³."""
+    times = theory.escape_time(TASK, 1, s0) * np.array([0.0, 0.5, 0.75])
+    close(theory.head_course(TASK, 1, s0, times) / s0, [1, 2, 4], within=1e-12)
+    assert theory.head_course(TASK, 1, s0, np.array([1e308]))[0] == theory.head_limit(TASK)[0]
+
+
+@pytest.mark.parametrize("c0", [1e-10, 1e-308])
+def test_white_course_from_the_smallest_start(c0):
+    """Where e^−4at = c₀/c*, c is half of c*, and 3/4 of what will go has gone."""
+    task = RegressionTask(spectrum="white")
+    (first, *_, last), a = theory.plateau_losses(task), theory.growth_rate(task, "context") / 2
+    end = (first - last) / a  # c* = a/b, and a²/b goes
+    half = (np.log(end) - np.log(c0)) / (4 * a)
+    losses = theory.white_course(task, c0, np.array([0, half, 1e308]), "context")
+    close(losses, [first, first - 0.75 * (first - last), last], within=1e-9)
+    high = theory.white_course(task, 1e100, np.array([0.0, 1e308]), "context")
+    close([high[0] / 1e200, high[1]], [a / end, last])
+
+
 def test_one_head_follows_the_scalar_ode():
     """|v| = |k| = |q| along an eigenvector is simulated exactly by the ODE, to first order in lr."""
     s0, gaps = 0.05, []
@@ -246,3 +267,7 @@ def test_refusals():
         theory.white_course(TASK, 1e-3, np.array([1.0]))
     with pytest.raises(ValueError, match="between 0 and"):
         theory.head_course(TASK, 1, 5.0, np.array([1.0]))
+    with pytest.raises(ValueError, match="s0 takes a start of at least"):
+        theory.head_course(TASK, 1, 1e-310, np.array([1.0]))
+    with pytest.raises(ValueError, match="c0 takes a finite number above 0"):
+        theory.white_course(RegressionTask(spectrum="white"), 0.0, np.array([1.0]))

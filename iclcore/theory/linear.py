@@ -19,6 +19,8 @@ from iclcore.checks import positive, whole
 from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask, divide_by
 
+LEAST = 1e-300  # of a head's start in units of its limit: what 1/x and 4/x can hold
+
 
 def rates(
     task: RegressionTask, divisor: Divisor = "one"
@@ -103,10 +105,16 @@ def white_course(
     time: Float[np.ndarray, " t"],
     divisor: Divisor = "one",
 ) -> Float[np.ndarray, " t"]:
-    """Loss L(t) = tr Λ − 2ac + bc² along ċ = 4c(a − bc), a logistic rise from c₀."""
+    """Loss L(t) = tr Λ − 2ac + bc² along ċ = 4c(a − bc), a logistic rise from c₀ to c* = a/b.
+
+    c = c* c₀/(c₀ (1 − e) + c* e), e = exp(−4at): no difference of large numbers, no division by c₀.
+    """
     a, b = _white(task, divisor)
-    c = (a / b) / (1 + (a / (b * c0) - 1) * np.exp(-4 * a * time))
-    return task.eigenvalues.sum() - 2 * a * c + b * c**2
+    end, start = a / b, positive("c0", c0)
+    with np.errstate(over="ignore"):  # of a time beyond all ends, and a start far above c*
+        left = -4 * a * np.asarray(time, dtype=float)
+        c = end * (start / (end * np.exp(left) - start * np.expm1(left)))
+        return task.eigenvalues.sum() - c * (2 * a - b * c)
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
@@ -148,7 +156,10 @@ def head_course(
     end = np.cbrt(a / b)
     if not 0 < s0 < end:
         raise ValueError(f"s0 takes a start between 0 and {end:.6g}, not {s0!r}")
-    elapsed = 2 * a * end * np.asarray(time, dtype=float)
+    if s0 < LEAST * end:
+        raise ValueError(f"s0 takes a start of at least {LEAST * end:.6g}, not {s0!r}")
+    with np.errstate(over="ignore"):  # of a time beyond all ends
+        elapsed = 2 * a * end * np.asarray(time, dtype=float)
     first = _escape_integral(s0 / end)
     x = np.array([_invert(first + tau) for tau in elapsed])
     return end * x
@@ -165,10 +176,14 @@ def _escape_integral(x: float) -> float:
 def _invert(level: float) -> float:
     """x in (0, 1) with _escape_integral(x) = level."""
     # 1 − x is resolved down to e^−40; beyond that s has reached its limit to double precision
-    low, high = 1 / (2 + abs(level)), 1 - np.exp(-36)
+    high = 1 - np.exp(-36)
     if _escape_integral(high) <= level:
         return 1.0
-    return brentq(lambda x: _escape_integral(x) - level, low / 2, high, xtol=1e-15, rtol=1e-14)
+    # of 1/x, which is above 1: so that the tolerance is relative however small x is
+    return 1 / brentq(
+        lambda inverse: _escape_integral(1 / inverse) - level,
+        1 / high, 2 * (2 + abs(level)), xtol=1e-15, rtol=1e-15,
+    )  # fmt: skip
 
 
 def escape_time(task: RegressionTask, component: int, s0: float, divisor: Divisor = "one") -> float:

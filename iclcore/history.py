@@ -25,6 +25,7 @@ SERIES = "series"
 WEIGHTS = ("snapshots", "final")
 ENDS = ("finished", "interrupted", "diverged")
 WHOLE = "whole"  # the CSV line that says what follows it
+PART = 10_000  # rows that are text at a time
 
 
 class Damaged(ValueError):
@@ -102,15 +103,26 @@ class History:
 
         The first line, ``# whole: …``, has the number of rows and the SHA-256 of all bytes after it.
         """
+        digest = sha256()
+        for part in self._csv():
+            digest.update(part)
+        whole = {"rows": len(self.steps), "sha256": digest.hexdigest()}
+
+        def write(file):
+            file.write(f"# {WHOLE}: {json.dumps(whole)}\n".encode())
+            file.writelines(self._csv())
+
+        write_whole(path, write)
+
+    def _csv(self) -> Iterator[bytes]:
+        """All but the first line, in parts: as text a long run takes ten times its memory."""
         columns = self.columns()
         lines = [f"# {name}: {json.dumps(value)}" for name, value in self.record().items()]
-        lines.append(",".join(columns))
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        lines += [",".join(map(repr, row)) for row in rows]
-        rest = ("\n".join(lines) + "\n").encode()
-        whole = {"rows": len(self.steps), "sha256": sha256(rest).hexdigest()}
-        first = f"# {WHOLE}: {json.dumps(whole)}\n".encode()
-        write_whole(path, lambda file: file.write(first + rest))
+        yield ("\n".join([*lines, ",".join(columns)]) + "\n").encode()
+        for first in range(0, len(self.steps), PART):
+            parts = (column[first : first + PART].tolist() for column in columns.values())
+            rows = zip(*parts, strict=True)
+            yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -284,3 +285,16 @@ def test_a_run_that_diverged_comes_back(kind, tmp_path):
     run = small(series=series, ended="diverged")
     getattr(run, f"to_{kind}")(tmp_path / "run")
     assert same(getattr(History, f"from_{kind}")(tmp_path / "run"), run, kind == "npz")
+
+
+def test_a_long_run_is_never_text_as_a_whole(tmp_path, monkeypatch):
+    """Ten times its memory at the end of a run that could just be held would cost the run."""
+    monkeypatch.setattr(files, "PART", 100)
+    path, loss = tmp_path / "run.csv", np.random.default_rng(0).random(20_000)
+    run = small(series={"loss": loss}, snapshots={}, final={})
+    tracemalloc.start()
+    run.to_csv(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < path.stat().st_size
+    np.testing.assert_array_equal(History.from_csv(path).loss, loss)

@@ -63,7 +63,7 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
     single = replace(task, in_context=1.0)
     gains = theory.learned(single, model.divisor)
     outputs, dim = task.outputs, task.dim
-    rank = getattr(model, "rank", dim)
+    rank = min(getattr(model, "rank", dim), dim)  # a row more is zero, and no step moves it
     groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
     groups = groups[: max(1, model.heads // outputs)]
     width = features(model, dim, outputs).pair.shape

@@ -260,6 +260,12 @@ def test_finite_data_near_the_population():
         close(moments.loss(c), level, within=0.02)
 
 
+def test_a_rank_beyond_the_dimension_has_the_same_edge():
+    """What it adds is zero and stays there; it once took a matrix of 15 million rows."""
+    edges = [stable_rate(TASK, SeparateAttention(rank=rank)) for rank in (TASK.dim, 3_000_000)]
+    assert edges[0] == edges[1]
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="in_context = 1"):
         theory.plateau_losses(RegressionTask(in_context=0.5))

@@ -132,6 +132,20 @@ def test_bad_input(flags, named, says, in_folder, capsys):
     assert not list(in_folder.iterdir())
 
 
+@pytest.mark.parametrize(
+    "shell, says",
+    [
+        ("mkdir gone; cd gone; rmdir ../gone", "this one is gone"),
+        ("ulimit -v 1000000", "of address space, and ulimit -v leaves 1.0"),
+    ],
+)
+def test_a_process_in_which_nothing_runs(shell, says, in_folder):
+    line = shlex.join(command("train"))
+    done = subprocess.run(f"{shell}; {line}", shell=True, capture_output=True, text=True)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.count("\n") == 1 and says in done.stderr
+
+
 def test_divergence_keeps_the_curve(in_folder, capsys):
     assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 --save d.csv {SMALL}")) == 3
     assert "not finite at step" in capsys.readouterr().err

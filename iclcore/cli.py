@@ -8,7 +8,6 @@ import argparse
 import io
 import json
 import math
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from iclcore.cli_common import (
     saving_flags,
     writable,
 )
+from iclcore.cli_sizes import enough_memory, shapes, within
 from iclcore.history import write_whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.run import Run, carry_out, prepare
@@ -37,7 +37,7 @@ from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import ENGINES
 
-THEORY_POINTS = 201
+THEORY_POINTS, THEORY_ROWS = 201, 250_000  # of a table; rows take about ten seconds
 
 
 def problem_flags(parser: Parser) -> None:
@@ -183,6 +183,7 @@ def run_of(
     options: argparse.Namespace, task: RegressionTask, model: Model, refuse: Callable
 ) -> Run:
     """The run that the flags of ``train`` say."""
+    within(shapes(task, model), refuse)  # of which a run makes a table
     try:
         return Run(
             task,
@@ -204,6 +205,8 @@ def run_of(
 def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     task, model = problem(options, refuse)
     check_files(options, refuse)
+    run = run_of(options, task, model, refuse)
+    enough_memory(run, refuse)
     limit = hopeless_rate(task, model)
     if limit and options.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
@@ -212,9 +215,6 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
             f"argument --lr: takes at most {most:g} with this model and task; "
             f"{options.lr:g} diverges"
         )
-    run = run_of(options, task, model, refuse)
-    enough_memory(run, refuse)
-
     history = carry_out(prepare([run]), run)
     if history.past_edge is not None:
         other = "; --engine published goes on as the authors' code does"
@@ -232,33 +232,17 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     return report(history, options, draw)
 
 
-def enough_memory(run: Run, refuse: Callable) -> None:
-    """Refuse what this machine cannot hold: of sequences, weights and records, the largest."""
-    task, heads = run.task, run.model.heads
-    size, kind = task.dim + task.outputs, run.kind
-    # bytes of a sequence: its tokens twice in float32, in most engines its prefixes, and scores
-    one = 8 * size * (task.context + 1)
-    one += 0 if kind == "moments" else 8 * size * sum(task.lengths)
-    one += 8 * heads * sum(n**2 for n in task.lengths) if kind == "published" else 0
-    needs = {
-        "--trainset_size": run.sequences * one,
-        "--testset_size": 2 * run.tests * one,
-        "--head_num": 16 * heads * size**2,
-        "--epoch": 16 * run.steps * (3 + heads),
-    }
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    name, need = max(needs.items(), key=lambda item: item[1])
-    if need > there:
-        refuse(f"argument {name}: takes less: this needs {need / 1e9:,.0f} GB, "
-               f"and the machine has {there / 1e9:.0f}")  # fmt: skip
-
-
 def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
     """Tidy rows: quantity, index (number of components or eigenvector), step, value."""
     task, model = problem(options, refuse)
     if options.softmax:
         refuse("argument --softmax: has no closed form; leave it out")
     steps = np.unique(np.linspace(0, options.epoch - 1, THEORY_POINTS).astype(int))
+    most = THEORY_ROWS // max(len(steps), len(task.lengths))
+    if task.dim > most and len(steps) >= len(task.lengths):
+        refuse(f"argument --in_dim: takes at most {most} here, not {task.dim}")
+    if task.dim > most:
+        refuse(f"argument --seq_len: takes less with --vary_len, not {options.seq_len}")
     lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
     lines.append("quantity,index,step,value")
     for m, loss in enumerate(theory.plateau_losses(task)):

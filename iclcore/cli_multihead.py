@@ -1,6 +1,7 @@
 """``python -m iclcore train --model multihead``: the second paper's model, by its own flags."""
 
 import argparse
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from iclcore import checks, multihead, spectral
 from iclcore.cli_common import COUNT, POSITIVE, Parser, check_files, flag, report, saving_flags
+from iclcore.cli_sizes import needs_of_multihead, within
 from iclcore.history import History
 from iclcore.theory import icl_risk
 from iclcore.theory.multihead import MultiTask, aligned_start, limit
@@ -58,6 +60,8 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
     for name, given in (("dims", dims), ("signal", options.signal or [1])):
         if len(given) not in (1, tasks):
             refuse(f"argument --{name}: takes one number or {tasks}, one a task, not {len(given)}")
+    inputs = dims[0] * tasks if len(dims) == 1 else sum(dims)
+    within(needs_of_multihead(options, tasks, inputs), refuse)
     dims = dims * tasks if len(dims) == 1 else dims
     if options.in_dim not in (None, sum(dims)):
         refuse(f"argument --in_dim: takes {sum(dims)}, the sum of --dims, not {options.in_dim}")
@@ -79,7 +83,12 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
         start = spectral.random_start(task, heads, np.random.default_rng(options.seed))
     schedule = spectral.FIGURE_1
     if options.lr is not None:
-        schedule = ((options.epoch * options.lr, options.lr),)
+        until = options.epoch * options.lr
+        if not math.isfinite(until):
+            refuse(
+                f"argument --lr: takes less: {options.epoch} steps of it leave what a float holds"
+            )
+        schedule = ((until, options.lr),)
     history = ENGINES[options.engine](
         task, *start, schedule, batch=options.batch, width=options.width, seed=options.seed
     )

@@ -148,6 +148,12 @@ def trainable(name: str, value: object) -> Model:
     return instance(name, value, MergedAttention, SeparateAttention, CubicMLP)
 
 
+def feature_count(model: Model, dim: int, outputs: int) -> int:
+    """How many features φ the model's moments have, without making them: see ``moments.features``."""
+    size = dim + outputs
+    return dim * (dim if isinstance(model, CubicMLP) else size * (size + 1) // 2)
+
+
 def _gaussian(layers: Sequence[Layer], seed: int) -> Weights:
     rng = np.random.default_rng(seed)
     return {a.name: a.std * rng.standard_normal((a.count, *a.shape)) for a in layers}

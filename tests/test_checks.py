@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from iclcore import MergedAttention
+from iclcore import CubicMLP, MergedAttention
 from iclcore.checks import instance, least, positive, whole
-from iclcore.models import Model, trainable
+from iclcore.models import Model, feature_count, trainable
+from iclcore.moments import features
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,9 @@ def test_what_is_taken():
     assert whole("size", 2**63 - 1) == 2**63 - 1
     assert positive("size", 1.7e308) == 1.7e308
     assert trainable("model", MergedAttention()) == MergedAttention()
+
+
+@pytest.mark.parametrize("model", [MergedAttention(), CubicMLP()])
+@pytest.mark.parametrize("sizes", [(1, 1), (4, 1), (3, 2)])
+def test_features_are_counted_without_making_them(model, sizes):
+    assert feature_count(model, *sizes) == features(model, *sizes).size

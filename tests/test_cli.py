@@ -7,12 +7,20 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
-from iclcore import History
+from iclcore import (
+    History,
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    cli_sizes,
+)
 from iclcore.cli import main
+from iclcore.run import Run
 from iclcore.spectral import spectra
 
 SMALL = "--trainset_size 60 --epoch 40"
@@ -121,6 +129,23 @@ def test_engines_give_one_curve(in_folder):
         ("--model multihead --rank 2", "--rank", "no flag of train --model multihead"),
         ("--model multihead --engine moments", "--engine", "invalid choice"),
         ("--model multihead --json .", "--json", "folder to write in"),
+        ("--epoch 1" + 400 * "0", "--epoch", "at most 9223372036854775807"),
+        ("--in_dim 1000000000000", "--in_dim", "takes less: this needs more than 10^15 GB"),
+        ("--out_dim 1000000000000", "--out_dim", "takes less"),
+        ("--head 1000000000000", "--head_num", "takes less"),
+        ("--model attnS --rank 1000000000000", "--rank", "takes less"),
+        ("--seq_len 1000000000000 --vary_len", "--trainset_size", "takes less"),
+        ("--epoch 1000000000000", "--epoch", "takes less"),
+        ("--testset 1000000000000", "--testset_size", "takes less"),
+        *(
+            (f"--model multihead {flag} 1000000000000 --engine {engine}", flag, "takes less")
+            for flag in ("--tasks", "--head_num", "--seq_len", "--batch")
+            for engine in ("full", "spectral")
+        ),
+        ("--model multihead --dims 1000000000000", "--dims", "takes less"),
+        ("--model multihead --width 1000000000000", "--width", "takes less"),
+        ("--model multihead --epoch 1000000000000 --lr 0.1", "--epoch", "takes less"),
+        ("--model multihead --epoch 10 --lr 1e308", "--lr", "takes less"),
     ],
 )
 def test_bad_input(flags, named, says, in_folder, capsys):
@@ -130,6 +155,46 @@ def test_bad_input(flags, named, says, in_folder, capsys):
     assert stop.value.code == 2 and not said.out
     assert said.err.count("\n") == 1 and named in said.err and says in said.err
     assert not list(in_folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "flags, named, says",
+    [
+        ("--in_dim 100000", "--in_dim", "at most 1243 here"),
+        ("--in_dim 1000000000000 --epoch 1", "--in_dim", "at most 250000 here"),
+        ("--vary_len --seq_len 1000000000", "--seq_len", "takes less with --vary_len"),
+        ("--softmax", "--softmax", "no closed form"),
+    ],
+)
+def test_bad_input_of_theory(flags, named, says, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["theory", *flags.split()])
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("\n") == 1
+    assert f"argument {named}: " in said.err and says in said.err
+
+
+def test_what_is_held_at_once_is_added_up(monkeypatch):
+    run = Run(RegressionTask(dim=300), MergedAttention(1), sequences=5000, steps=10)
+    monkeypatch.setattr(cli_sizes, "memory", lambda: 10**11)
+    with pytest.raises(ValueError, match=r"--trainset_size: takes less: .* there are 100"):
+        cli_sizes.enough_memory(run, refused)
+    assert cli_sizes.needs(run).total() > 116e9  # which torch asks for at once
+    need = cli_sizes.needs(Run(RegressionTask(), SeparateAttention(3), tests=100))
+    assert all(need[flag] for flag in ("--trainset_size", "--testset_size", "--in_dim", "--epoch"))
+    for there, taken in ((need.total(), True), (need.total() - 1, False)):
+        monkeypatch.setattr(cli_sizes, "memory", lambda there=there: there)
+        with nullcontext() if taken else pytest.raises(ValueError, match="takes less"):
+            cli_sizes.within(need, refused)
+
+
+def refused(line):
+    raise ValueError(line)
+
+
+@pytest.mark.parametrize("lengths", [range(2, 10), range(7, 8), range(2, 3)])
+def test_sums_over_lengths(lengths):
+    assert cli_sizes._sums(lengths) == (sum(lengths), sum(n * n for n in lengths))
 
 
 @pytest.mark.parametrize(

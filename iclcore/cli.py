@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from numba import config
 
 from iclcore import checks, cli_multihead, cli_sweep, theory
 from iclcore.cli_common import (
@@ -37,6 +38,9 @@ from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import ENGINES
 
+DESCRIPTION = (
+    "The published experiments on in-context learning, their sweeps, formulas and figures."
+)
 THEORY_POINTS, THEORY_ROWS = 201, 250_000  # of a table; rows take about ten seconds
 
 
@@ -83,7 +87,7 @@ def training_flags(parser: Parser) -> None:
 
 
 def build_parser(multihead: bool = False) -> Parser:
-    parser = Parser(prog="python -m iclcore", description=__doc__.split(";")[0])
+    parser = Parser(prog="python -m iclcore", description=DESCRIPTION)
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="train|sweep|theory|figure"
     )
@@ -184,6 +188,8 @@ def run_of(
 ) -> Run:
     """The run that the flags of ``train`` say."""
     within(shapes(task, model), refuse)  # of which a run makes a table
+    if model.softmax and config.DISABLE_JIT and options.engine == "auto":
+        refuse("argument --softmax: takes compiled code, but NUMBA_DISABLE_JIT is set")
     try:
         return Run(
             task,
@@ -237,7 +243,11 @@ def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
     task, model = problem(options, refuse)
     if options.softmax:
         refuse("argument --softmax: has no closed form; leave it out")
-    steps = np.unique(np.linspace(0, options.epoch - 1, THEORY_POINTS).astype(int))
+    if sys.stdout is None and not options.save:
+        refuse("argument --save: takes a file, for standard output is closed")
+    steps = np.unique(
+        [i * (options.epoch - 1) // (THEORY_POINTS - 1) for i in range(THEORY_POINTS)]
+    )
     most = THEORY_ROWS // max(len(steps), len(task.lengths))
     if task.dim > most and len(steps) >= len(task.lengths):
         refuse(f"argument --in_dim: takes at most {most} here, not {task.dim}")
@@ -245,21 +255,24 @@ def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
         refuse(f"argument --seq_len: takes less with --vary_len, not {options.seq_len}")
     lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
     lines.append("quantity,index,step,value")
-    for m, loss in enumerate(theory.plateau_losses(task)):
-        lines.append(f"plateau_loss,{m},,{loss:.17g}")
-    if task.spectrum == "white":
-        c0 = options.head_num * options.init**2 / 2  # its mean over starts
-        course = theory.white_course(task, c0, options.lr * steps, model.divisor)
-        lines += [
-            f"merged_loss,,{step},{loss:.17g}" for step, loss in zip(steps, course, strict=True)
-        ]
-    limits = theory.head_limit(task, model.divisor)
-    for d, limit in enumerate(limits, start=1):
-        if options.init < limit:
-            s = theory.head_course(task, d, options.init, options.lr * steps, model.divisor)
-            lines += [
-                f"head_value,{d},{step},{value:.17g}" for step, value in zip(steps, s, strict=True)
-            ]
+    lines += [f"plateau_loss,{m},,{x:.17g}" for m, x in enumerate(theory.plateau_losses(task))]
+    with np.errstate(over="ignore"):  # the end of all time
+        time = options.lr * steps
+    try:
+        if task.spectrum == "white":
+            c0 = options.head_num * (options.init * options.init) / 2  # its mean over starts
+            course = theory.white_course(task, c0, time, model.divisor)
+            if not np.isfinite(course[0]):
+                raise ValueError("its loss leaves what a float holds")
+            lines += [f"merged_loss,,{t},{x:.17g}" for t, x in zip(steps, course, strict=True)]
+        for d, limit in enumerate(theory.head_limit(task, model.divisor), start=1):
+            if options.init < limit:
+                s = theory.head_course(task, d, options.init, time, model.divisor)
+                lines += [f"head_value,{d},{t},{x:.17g}" for t, x in zip(steps, s, strict=True)]
+    except ValueError as error:  # a start too small or too large to compute with
+        refuse(
+            f"argument --init: takes a start that floats can follow, not {options.init:g}: {error}"
+        )
     text = "\n".join(lines) + "\n"
     if options.save:
         write_whole(options.save, lambda file: file.write(text.encode()))
@@ -277,6 +290,11 @@ def run_figure(options: argparse.Namespace, refuse: Callable) -> int:
         return 0
     if options.name not in gallery.names():
         refuse(f"argument name: {options.name!r} is no figure; without a name all are listed")
+    if not options.save:
+        try:
+            writable(f"{options.name}.png")  # or with an animation's suffix
+        except argparse.ArgumentTypeError as error:
+            refuse(f"argument --save: {error}")
     made = gallery.make(options.name, options.scale)
     path = options.save or Path(f"{options.name}{made.suffix}")
     write_whole(path, lambda file: file.write(made.file()))

@@ -11,13 +11,16 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from numba import config
 
 from iclcore import (
     History,
     MergedAttention,
     RegressionTask,
     SeparateAttention,
+    cli,
     cli_sizes,
+    gallery,
 )
 from iclcore.cli import main
 from iclcore.run import Run
@@ -163,6 +166,10 @@ def test_bad_input(flags, named, says, in_folder, capsys):
         ("--in_dim 100000", "--in_dim", "at most 1243 here"),
         ("--in_dim 1000000000000 --epoch 1", "--in_dim", "at most 250000 here"),
         ("--vary_len --seq_len 1000000000", "--seq_len", "takes less with --vary_len"),
+        ("--white_cov --init 1e-200", "--init", "a start that floats can follow"),
+        ("--white_cov --init 1e200", "--init", "a start that floats can follow"),
+        ("--white_cov --init 1e150", "--init", "a start that floats can follow"),
+        ("--init 1e-320", "--init", "a start that floats can follow"),
         ("--softmax", "--softmax", "no closed form"),
     ],
 )
@@ -172,6 +179,15 @@ def test_bad_input_of_theory(flags, named, says, capsys):
     said = capsys.readouterr()
     assert not said.out and said.err.count("\n") == 1
     assert f"argument {named}: " in said.err and says in said.err
+
+
+def test_theory_to_the_end_of_all_time(capsys):
+    """Times beyond a float, the last step exactly, and no number that is none."""
+    line = "theory --white_cov --epoch 9223372036854775807 --lr 1e308 --init 1e-150"
+    assert main(line.split()) == 0
+    rows = [row.split(",") for row in capsys.readouterr().out.splitlines()[2:]]
+    assert np.isfinite([float(row[3]) for row in rows]).all()
+    assert max(int(row[2]) for row in rows if row[2]) == 2**63 - 2
 
 
 def test_what_is_held_at_once_is_added_up(monkeypatch):
@@ -195,6 +211,21 @@ def refused(line):
 @pytest.mark.parametrize("lengths", [range(2, 10), range(7, 8), range(2, 3)])
 def test_sums_over_lengths(lengths):
     assert cli_sizes._sums(lengths) == (sum(lengths), sum(n * n for n in lengths))
+
+
+def test_what_does_not_run_says_so(in_folder, monkeypatch, capsys):
+    monkeypatch.setattr(config, "DISABLE_JIT", 1)
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--softmax"])
+    assert "NUMBA_DISABLE_JIT is set" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit, match="2"):
+        main(["theory"])
+    monkeypatch.undo()
+    assert "--save: takes a file, for standard output is closed" in capsys.readouterr().err
+    monkeypatch.setattr(cli, "__doc__", None)  # python -OO
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
 
 
 @pytest.mark.parametrize(
@@ -328,3 +359,12 @@ def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
     said = capsys.readouterr()
     assert said.err.count("\n") == 1 and "--save: takes a file in a folder to write in" in said.err
     assert sorted(in_folder.iterdir()) == before
+
+
+def test_a_figure_is_tried_to_be_written_before_it_is_made(in_folder, monkeypatch, capsys):
+    name = gallery.names()[0]
+    (in_folder / f"{name}.png").mkdir()
+    monkeypatch.setattr(gallery, "make", lambda *_: pytest.fail("made"))
+    with pytest.raises(SystemExit, match="2"):
+        main(["figure", name])
+    assert "--save: takes a file in a folder to write in" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,9 @@ def alike(unknown: str, options: argparse.Namespace) -> str:
 def report(history: History, options: argparse.Namespace, draw: Callable[[], "Figure"]) -> int:
     """Write what was asked for and say in a few lines what happened; ``draw`` makes its picture."""
     steps = int(np.isfinite(history.loss).sum())
-    with noted():  # an impatient second Ctrl-C must not cost the files
+    # an impatient second Ctrl-C must not cost the files; but a pipe may wait for its reader for ever
+    waits = any(path and is_stream(path) for path in (options.save, options.json))
+    with nullcontext() if waits else noted():
         if options.save:
             write = history.to_npz if options.save.suffix == ".npz" else history.to_csv
             write(options.save)

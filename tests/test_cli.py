@@ -1,6 +1,7 @@
 """The command line, as a process where the process matters."""
 
 import json
+import os
 import shlex
 import signal
 import socket
@@ -342,6 +343,23 @@ def test_outputs_of_other_kinds(in_folder):
     assert (in_folder / "link.csv").is_symlink() and len(History.from_csv("real.csv").loss) == 40
     assert main(shlex.split(f"train --save run.npz {SMALL}")) == 0
     assert History.from_npz("run.npz").final["value"].shape == (1, 5, 5)
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_writing_is_not_interrupted_but_waiting_is(kind, in_folder, monkeypatch):
+    """A named pipe that nobody reads was waited for, and Ctrl-C was only noted."""
+    if kind == "pipe":
+        os.mkfifo("out")
+    write = History.to_csv
+
+    def interrupted(history, path):
+        signal.raise_signal(signal.SIGINT)
+        return write(history, path) if kind == "file" else pytest.fail("waits")
+
+    monkeypatch.setattr(History, "to_csv", interrupted)
+    line = shlex.split(f"train --save out {SMALL}")
+    assert main(line) == (0 if kind == "file" else 130)
+    assert kind == "pipe" or len(History.from_csv("out").loss) == 40
 
 
 @pytest.mark.parametrize(

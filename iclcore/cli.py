@@ -32,6 +32,7 @@ from iclcore.cli_common import (
 )
 from iclcore.cli_sizes import enough_memory, shapes, within
 from iclcore.history import write_whole
+from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.run import Run, carry_out, prepare
 from iclcore.stability import hopeless_rate
@@ -221,14 +222,16 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
             f"argument --lr: takes at most {most:g} with this model and task; "
             f"{options.lr:g} diverges"
         )
-    history = carry_out(prepare([run]), run)
-    if history.past_edge is not None:
-        other = "; --engine published goes on as the authors' code does"
-        print(
-            f"from step {history.past_edge} learning rate × sharpness exceeds 2, and rounding decides"
-            f" how the run goes on{other * (history.engine != 'published')}",
-            file=sys.stderr,
-        )
+    starts = prepare([run])
+    with noted():  # a second Ctrl-C must not cost what the first one kept
+        history = carry_out(starts, run)
+        if history.past_edge is not None:
+            other = "; --engine published goes on as the authors' code does"
+            print(
+                f"from step {history.past_edge} learning rate × sharpness exceeds 2, and rounding "
+                f"decides how the run goes on{other * (history.engine != 'published')}",
+                file=sys.stderr,
+            )
 
     def draw():
         from iclcore import figures

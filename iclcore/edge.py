@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from iclcore.history import History
 from iclcore.models import Factors, Model, Weights
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import Sequences
@@ -28,16 +29,17 @@ def past_edge(
     data: Sequences | Moments,
     start: Weights,
     lr: float,
-    loss: np.ndarray,
-    engine: str,
+    run: History,
+    heed: Callable[[], object] = lambda: None,
 ) -> int | None:
     """The first step of a run at which learning rate × sharpness exceeds 2; None if its loss never rises.
 
     The run is repeated by the fast engine, up to its first rise, and searched by halves: between that
-    step and the start of the run the product is taken to cross 2 once.
+    step and the start of the run the product is taken to cross 2 once. ``heed`` may end that by an exception.
     """
-    rises = np.diff(loss) > ROUNDING[engine] * np.maximum.accumulate(loss)[:-1]
-    if not rises.any():
+    loss = run.loss
+    rises = np.diff(loss) > ROUNDING[run.engine] * np.maximum.accumulate(loss)[:-1]
+    if run.ended != "finished" or not rises.any():
         return None
     sizes = data.features if isinstance(data, Moments) else None
     dim = sizes.dim if sizes else data.x.shape[2]
@@ -48,12 +50,14 @@ def past_edge(
     gradient = _gradient(kind, model, data, start)
 
     def unstable(weights: Weights) -> bool:
+        heed()
         return lr * sharpness(gradient, model.factors(weights, dim)) > 2
 
     def weights_at(steps: np.ndarray, start: Weights) -> list[Weights]:
         """Before each of ``steps``, counted from ``start``."""
         history = train(model, data, max(1, int(steps[-1])), lr, start=start, snapshots=steps,
                         progress=lambda _: None)  # fmt: skip
+        heed()  # it may have been cut
         return [{n: w[i] for n, w in history.snapshots.items()} for i in range(len(steps))]
 
     if unstable(start):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-_here = SimpleNamespace(heard=(signal.SIGINT,), last=None)
+_here = SimpleNamespace(heard=(signal.SIGINT,), last=None, noting=None)
 
 
 def listen() -> None:
@@ -36,13 +36,16 @@ def deaf() -> None:
 @contextmanager
 def noted() -> Iterator[threading.Event]:
     """Inside, a signal only sets the event. Compiled code would turn it into an error, a step would be
-    taken and not recorded, a file would not be written. Elsewhere than in the main thread, where Python
-    sees no signals, the event stays unset.
+    taken and not recorded, a file would not be written. Within another ``noted`` the event is that one's.
+    Elsewhere than in the main thread, where Python sees no signals, it stays unset.
     """
-    event = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield event
+        yield threading.Event()
         return
+    if _here.noting:
+        yield _here.noting
+        return
+    event = _here.noting = threading.Event()
 
     def note(number: int, _frame) -> None:
         _here.last = number
@@ -52,6 +55,7 @@ def noted() -> Iterator[threading.Event]:
     try:
         yield event
     finally:
+        _here.noting = None
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -12,6 +12,7 @@ from typing import Any
 from iclcore.checks import enough_to_whiten, positive, seed, whole
 from iclcore.edge import past_edge
 from iclcore.history import History, describe
+from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import RegressionTask, Sequences
@@ -173,34 +174,40 @@ def carry_out(
             seed=run.seed, engine=engine, progress=progress,
         )  # fmt: skip
 
-    history = by(run.engine)
-    seconds = start.seconds | {"descent": history.seconds["descent"]}
-    seconds["loading"] += history.seconds["loading"]
-    clock = time.perf_counter()
-    try:
-        if history.ended == "finished":
-            edge = past_edge(run.model, data, start.weights, run.lr, history.loss, history.engine)
+    with noted() as interrupted:
+
+        def heed() -> None:
+            if progress:
+                progress(0)
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+
+        history = by(run.engine)
+        seconds = start.seconds | {"descent": history.seconds["descent"]}
+        seconds["loading"] += history.seconds["loading"]
+        floor = None
+        try:
+            heed()
+            clock = time.perf_counter()
+            edge = past_edge(run.model, data, start.weights, run.lr, history, heed)
             history = replace(history, past_edge=edge)
             seconds["edge"] = time.perf_counter() - clock
-        affordable = run.scores < AT_ONCE and run.scores * run.steps < AFFORDABLE
-        if (
-            run.engine == "auto"
-            and history.past_edge is not None
-            and run.model.softmax
-            and affordable
-        ):
-            followed = by("published")
-            if followed.ended == "interrupted":
+            affordable = run.scores < AT_ONCE and run.scores * run.steps < AFFORDABLE
+            if run.engine == "auto" and run.model.softmax and edge is not None and affordable:
+                followed = by("published")
+                if followed.ended == "interrupted":
+                    history = replace(history, ended="interrupted")
+                else:
+                    seconds["published"] = followed.seconds["descent"]
+                    history = replace(followed, past_edge=edge)
+            heed()
+            clock = time.perf_counter()
+            floor = history.floor
+            seconds["floor"] = time.perf_counter() - clock
+        except KeyboardInterrupt:  # of what is looked at after the run: the run itself is there
+            if progress:  # a sweep does it again, and whole
                 history = replace(history, ended="interrupted")
-            else:
-                seconds |= {"published": followed.seconds["descent"]}
-                history = replace(followed, past_edge=history.past_edge)
-        clock = time.perf_counter()
-        floor = history.floor
-        seconds["floor"] = time.perf_counter() - clock
-    except KeyboardInterrupt:  # of what is looked at after the run: the run itself is kept
-        floor = None
-    if not run.values:
-        del history.series["value"]
-    made = {"settings": run.settings, "versions": here(), "seconds": seconds}
-    return replace(history, moments=None, floor_found=floor, **made)
+        if not run.values:
+            del history.series["value"]
+        made = {"settings": run.settings, "versions": here(), "seconds": seconds}
+        return replace(history, moments=None, floor_found=floor, **made)

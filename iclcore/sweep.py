@@ -178,7 +178,7 @@ def _file(folder: Path, name: str) -> Path:
 
 # -- what a folder holds --------------------------------------------------------------------------
 
-HALF_WRITTEN = re.compile(r"[0-9a-f]{16}\.npz\.partial")  # by a sweep that was killed
+HALF_WRITTEN = re.compile(r"[0-9a-f]{16}\.npz\.[0-9a-f]{8}\.partial")  # by a sweep that was killed
 
 
 def _kept(folder: Path, wanted: dict[str, Run]) -> Iterator[tuple[str, dict]]:

@@ -1,5 +1,7 @@
 """Where a run passes the edge of stability: against the whole Hessian, by autograd."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -67,7 +69,7 @@ def test_the_first_step_past_the_edge(softmax):
     lr = 2.2 / exact_sharpness(model, end, data)
     start = model.start(2, seed=2)
     run = train(model, data, 6000, lr, start=start)
-    step = edge.past_edge(model, data, start, lr, run.loss, run.engine)
+    step = edge.past_edge(model, data, start, lr, run)
     assert 10 < step < len(run.loss)
     around = train(model, data, step, lr, start=start, snapshots=[step - 1, step])
     before, after = (
@@ -77,11 +79,11 @@ def test_the_first_step_past_the_edge(softmax):
     assert lr * before < 2 * (1 + 2e-3) and lr * after > 2 * (1 - 2e-3), (lr * before, lr * after)
     assert np.all(np.diff(run.loss[: step + 1]) <= 1e-6 * run.loss[0])
     # a rise that is none of the edge's, as rounding makes one where nothing is learned
-    jumped = run.loss[:step].copy()
-    jumped[5] *= 1.01
-    assert edge.past_edge(model, data, start, lr, jumped, run.engine) is None
+    jumped = replace(run, series={"loss": run.loss[:step].copy()})
+    jumped.loss[5] *= 1.01
+    assert edge.past_edge(model, data, start, lr, jumped) is None
     calm = train(model, data, 3000, 0.1 * lr, start=start)
-    assert edge.past_edge(model, data, start, 0.1 * lr, calm.loss, calm.engine) is None
+    assert edge.past_edge(model, data, start, 0.1 * lr, calm) is None
 
 
 @pytest.mark.parametrize("engine", ["auto", "published"])

@@ -3,6 +3,7 @@
 from iclcore.figures import (
     conservation,
     context_length,
+    finite_data,
     how_it_is_fast,
     in_weight,
     low_rank,
@@ -24,6 +25,7 @@ __all__ = [
     "Figure",
     "conservation",
     "context_length",
+    "finite_data",
     "how_it_is_fast",
     "in_weight",
     "low_rank",

@@ -37,6 +37,7 @@ class Seed:
     sizes: Int[np.ndarray, " P"]
     levels: Float[np.ndarray, "P levels"]
     floors: Float[np.ndarray, " P"]
+    residual: Float[np.ndarray, " P"]  # loss of the predictor that is best for infinitely many
     inside: float  # least loss in the paper's subspace, of all M
 
 
@@ -46,12 +47,13 @@ def published(seed: int, scale: str, task: RegressionTask = TASK) -> Seed:
     basis = np.linalg.eigh(draw.covariance)[1][:, ::-1]
     sizes = len(draw.train) // 4 ** np.arange(4)[::-1]
     so_far: list[tuple[float, Moments]] = []
-    levels, floors = [], []
+    levels, floors, residual = [], [], []
     for first, last in zip((0, *sizes[:-1]), sizes, strict=True):
         so_far.append((float(last - first), of_sequences(draw.train[first:last], model(1))))
         so_far = [(float(last), mix(so_far))]
         levels.append(sample_levels(so_far[0][1], basis))
         floors.append(so_far[0][1].floor())
+        residual.append(so_far[0][1].loss(_best(task, basis, so_far[0][1].features)))
     moments = so_far[0][1]
     return Seed(
         moments=moments,
@@ -60,6 +62,7 @@ def published(seed: int, scale: str, task: RegressionTask = TASK) -> Seed:
         sizes=sizes,
         levels=np.stack(levels),
         floors=np.array(floors),
+        residual=np.array(residual),
         inside=floor_inside(moments),
     )
 
@@ -87,6 +90,14 @@ def _along(e: Float[np.ndarray, " D"], features: Features) -> Float[np.ndarray, 
     key = np.append(e, 0)[None, None]
     value = np.append(0 * e, 1)[None, None]
     return coefficients((key, e[None, None], value), features)
+
+
+def _best(
+    task: RegressionTask, basis: Float[np.ndarray, "D D"], features: Features
+) -> Float[np.ndarray, "1 F"]:
+    """c of M_D, with these eigenvectors."""
+    along = [_along(e, features) for e in basis.T]
+    return sum(gain * c for gain, c in zip(theory.learned(task), along, strict=True))
 
 
 # -- Figure 4 -------------------------------------------------------------------------------------
@@ -261,57 +272,3 @@ def _crossing(loss: Float[np.ndarray, " t"], level: float) -> float:
     if not below:
         raise RuntimeError(f"the loss never fell below {level:.4g}: train longer")
     return below - 1 + (loss[below - 1] - level) / (loss[below - 1] - loss[below])
-
-
-# -- finite data ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class FiniteData:
-    """Levels and least-squares floor on the first P sequences of each seed's draw."""
-
-    sizes: Int[np.ndarray, " P"]
-    shifts: Float[np.ndarray, "seeds P levels"]
-    spread: Float[np.ndarray, " P"]  # standard deviation of the level M_0, in theory
-    floors: Float[np.ndarray, "seeds P"]
-    predicted: Float[np.ndarray, " P"]
-    facts: dict[str, float]
-
-
-def finite_data(scale: str = "paper") -> FiniteData:
-    """A fit of F features lowers the training error by (F − D)/P of it."""
-    seeds, levels = [published(seed, scale) for seed in SEEDS], theory.plateau_losses(TASK)
-    sizes = seeds[0].sizes
-    shifts = np.stack([seed.levels for seed in seeds]) - levels
-    extra = len(seeds[0].moments.cross[0]) - TASK.dim
-    floors = np.stack([seed.floors for seed in seeds])
-    predicted = levels[-1] * (1 - extra / sizes)
-    growing = RegressionTask(dim=8)
-    other = published(10, scale, growing)
-    facts = {
-        "shift_0": np.sqrt(np.mean(shifts[:, -1, 0] ** 2)),
-        "shift_8": np.sqrt(np.mean(shifts[:, -1, 8] ** 2)),
-        "mean_8": shifts[:, -1, 8].mean(),
-        "features": len(seeds[0].moments.cross[0]),
-        "floor": floors[:, -1].mean(),
-        "floor_theory": predicted[-1],
-        "limit": levels[-1],
-        "floor_first": floors[:, 0].mean(),
-        "floor_first_theory": predicted[0],
-        "linear_4": other.levels[-1, 4],
-        "linear_4_theory": theory.plateau_losses(growing)[4],
-        "linear_8": other.levels[-1, 8],
-        "linear_8_theory": theory.plateau_losses(growing)[8],
-    }
-    return FiniteData(sizes, shifts, top_spread(TASK, sizes), floors, predicted, facts)
-
-
-def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
-    """Standard deviation of the mean of y_q² over the first P sequences of a set, the last all of it.
-
-    Var y_q² = 2 tr² + 6 tr Λ², and of this 2 tr Λ² is that of wᵀΛw. The published draw whitens w, so
-    that the sum of wᵀΛw over the whole set is fixed: as in a sample without replacement.
-    """
-    lam = task.eigenvalues
-    own = 2 * (1 - sizes / sizes[-1]) * np.sum(lam**2)
-    return np.sqrt((2 * lam.sum() ** 2 + 4 * np.sum(lam**2) + own) / sizes)

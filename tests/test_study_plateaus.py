@@ -37,4 +37,4 @@ def test_two_populations_at_every_rank():
     # every landing counts once: first, new, room, or the end of the stairs
     kinds = [plateaus.landings(found, r, k) for r in low_rank.RANKS for k in figures.KINDS]
     np.testing.assert_array_equal(np.sum(kinds, axis=0), found.level < 8)
-    assert f"{facts['new_1_half']:,} steps at rank 1" in figures.landings(found).alt
+    assert f"{facts['new_1_half']:.3g} at rank 1" in figures.landings(found).alt

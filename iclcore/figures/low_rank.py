@@ -25,16 +25,15 @@ def staircases(found: study.Staircases) -> Figure:
     figure, axes = canvas(2, 2, width=8, height=6, sharex=True, sharey=True)
     for i, (panel, rank) in enumerate(zip(axes.flat, study.RANKS, strict=True)):
         for run in found.runs[rank]:
-            curve(panel, run, color=BLACK, linewidth=0.9, alpha=0.75)
+            curve(panel, run, rate=study.RATE, color=BLACK, linewidth=0.9, alpha=0.75)
         if i % 2:
             levels(panel, found.levels, without=(6, 7))
         else:
             levels(panel, found.levels, "")
         panel.set_title(f"rank $R = {rank}$", fontsize=10)
-        panel.set(ylim=(0.18, 1.04), xlim=(0, study.STEPS - 1))
+        panel.set(ylim=(0.18, 1.04), xlim=(0, study.RATE * (study.STEPS - 1)))
         if i > 1:
-            panel.set_xlabel("step")
-            panel.set_xticks([0, 5000, 10000, 15000], ["0", "5,000", "10,000", "15,000"])
+            panel.set_xlabel("time (learning rate × steps)")
         if i % 2 == 0:
             panel.set_ylabel("mean squared error")
     facts = found.facts
@@ -50,25 +49,25 @@ def staircases(found: study.Staircases) -> Figure:
 
 @drawn
 def plateau_lengths(found: study.Staircases) -> Figure:
-    """Steps near each level: full dots where m is a multiple of the rank."""
+    """Time near each level: full dots where m is a multiple of the rank."""
     figure, axes = canvas(4, width=8, height=2.9, sharey=True)
     for panel, rank, spent in zip(axes, study.RANKS, found.spent, strict=True):
         for m in range(spent.shape[1]):
             color = ORANGE if m % rank == 0 else BLUE
-            for row in spent:
+            for row in study.RATE * spent:
                 cut = m == np.flatnonzero(row)[-1]
                 if row[m]:
                     panel.plot(m, row[m], "^" if cut else "o", color=color, markersize=5,
                                markerfacecolor="none" if cut else color, alpha=0.8)  # fmt: skip
         panel.set_title(f"$R = {rank}$", fontsize=10)
         panel.set(yscale="log", xlabel="level $m$", xticks=range(9), xlim=(-0.5, 8.5))
-    axes[0].set_ylabel("steps spent there")
+    axes[0].set_ylabel("time spent there")
     facts = found.facts
     alt = (
-        "Steps spent at each level m, six seeds, by rank, on a logarithmic axis. Levels whose m is a "
-        "multiple of the rank hold training for more than a thousand steps, but for "
-        f"{facts['brief']} waits of less than {facts['brief_most']:,} steps at rank 1; the others for about "
-        + ", ".join(f"{facts[f'passed_{rank}']} at rank {rank}" for rank in study.RANKS[1:])
+        "Time spent at each level m, six seeds, by rank, on a logarithmic axis. Levels whose m is a "
+        f"multiple of the rank hold training for longer than {study.BRIEF:.0f}, but for "
+        f"{facts['brief']} waits of less than {facts['brief_most']} at rank 1; the others for about "
+        + ", ".join(f"{facts[f'passed_{rank}']:.1f} at rank {rank}" for rank in study.RANKS[1:])
         + "."
     )
     return Figure(figure, alt)

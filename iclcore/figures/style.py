@@ -145,10 +145,14 @@ def levels(
             )  # fmt: skip
 
 
-def curve(axes: Axes, history: History, name: str = "loss", **style) -> None:
-    """One recorded series against steps; no more points than a picture can show."""
+def curve(
+    axes: Axes, history: History, name: str = "loss", rate: float | None = None, **style
+) -> None:
+    """One recorded series against steps, or time at this learning rate; no more points than a
+    picture can show."""
     shown = np.unique(np.linspace(0, len(history.steps) - 1, 2000).astype(int))
-    axes.plot(history.steps[shown], history.series[name][shown], **style)
+    x = history.steps if rate is None else rate * history.steps
+    axes.plot(x[shown], history.series[name][shown], **style)
 
 
 def network(axes: Axes, layers: list[list[tuple[float, float, str]]], edges: list) -> None:

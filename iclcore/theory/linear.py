@@ -195,9 +195,11 @@ def escape_time(task: RegressionTask, component: int, s0: float, divisor: Diviso
 def conserved(
     weights: Weights, dim: int
 ) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
-    """v_h² − |K_h|² and |K_h|² − |Q_h|² (Frobenius), which gradient flow keeps for any rank.
+    """|v_h|² − |K_h|² and |K_h|² − |Q_h|² (Frobenius), which gradient flow keeps for any rank and data.
 
-    Of each weight only the part that can move counts.
+    They are of all that can move: v_h the whole last row of the value, K_h with its column for labels,
+    Q_h the columns for inputs. The parts of v_h and K_h alone that the paper's subspace has are kept
+    only where the others stay zero, as on infinitely many sequences.
     """
     key, query, v = SeparateAttention().factors(weights, dim)
     sizes = [np.sum(each**2, axis=(1, 2)) for each in (v, key, query)]

@@ -1,6 +1,6 @@
 """Separate key and query of rank R ≥ 2: why a head that has learned one eigenvector learns the next soon.
 
-A head on the eigenvectors d ∈ G has |v|² = |K|² = |Q|² and v k_d q_d = a_d/b_d, so v = (Σ_G a_d/b_d)^(1/3).
+A head on the eigenvectors d ∈ S has |v|² = |K|² = |Q|² and v k_d q_d = a_d/b_d, so v = (Σ_S a_d/b_d)^(1/3).
 A free row of such a head grows along e_{m+1} like exp(2 a_{m+1} v t): v is not small. It has grown
 since the head itself began, by k_{m+1} ∝ k_m^(a_{m+1}/a_m), which shortens the wait that is left.
 """

@@ -1,8 +1,17 @@
 """What the chapter on merged key and query claims."""
 
+import numpy as np
+import pytest
 from conftest import close
 
-from iclcore.studies import merged
+from iclcore import MergedAttention, reference, train
+from iclcore.moments import of_population, of_sequences
+from iclcore.studies import crossing, merged
+
+
+@pytest.fixture(scope="module")
+def drop():
+    return merged.abrupt_drop()
 
 
 def test_abrupt_drop():
@@ -31,3 +40,49 @@ def test_drop_times():
 
 def test_phase_plane():
     assert merged.phase_plane("quick").facts["furthest"] < 1e-9
+
+
+def test_attention_and_mlp_differ_on_a_sample(drop):
+    """The draw that is shown is better than most: the text quotes the others."""
+    facts = drop.facts
+    assert facts["apart"] < facts["apart_median"] < facts["apart_largest"]
+    halves = [facts[f"half_{d}"] for d in (1, 2, 3, 4)]
+    assert abs(halves[0] - facts["drop_step"]) < 100 and halves == sorted(halves)
+
+
+def test_what_follows_the_drop_does_not_depend_on_the_start():
+    """From weights a hundred times smaller: all directions later, by the same time."""
+    model, halves = MergedAttention(8, divisor="context"), []
+    for init in (1e-3, 1e-5):
+        start = {name: array * init / 1e-3 for name, array in merged.unit_start().items()}
+        every = range(0, 9001, 10)
+        run = train(
+            model, of_population(merged.TASK, model), 9000, 0.01, start=start, snapshots=every
+        )
+        # shares are in the convention without 1/N, where M is N times smaller
+        shares = merged._shares(run, merged.TASK.eigenvectors) / merged.TASK.context
+        halves.append(0.1 * np.argmax(shares > 0.5, axis=0))
+    later = halves[1] - halves[0]
+    close(later, np.full(4, later[0]), within=0.1 / later[0])  # snapshots are 0.1 apart
+    assert later[0] > 10 and halves[0][3] > 1.5 * halves[0][0]
+
+
+def test_a_sample_pulls_harder_than_its_part_in_the_subspace():
+    """The time that a hundredfold smaller start costs on data is ln 100 over twice the whole pull."""
+    model = MergedAttention(8, divisor="context")
+    data = of_sequences(reference.draw(merged.WHITE, model, 5000, seed=10).train, model)
+    own, whole = merged._pulls(data)
+    assert whole > 1.05 * own
+    times = []
+    for init in (1e-5, 1e-7):
+        start = {name: array * init / 1e-3 for name, array in merged.unit_start().items()}
+        times.append(0.02 * crossing(train(model, data, 4000, 0.02, start=start).loss, 0.9))
+    # a step of 0.02 multiplies by 1 + 2σ·0.02, which is 0.3% less than the exponential
+    close((times[1] - times[0]) * 2 * whole / np.log(100), 1, within=0.005)
+
+
+def test_a_start_of_the_wrong_sign_passes_the_saddle_at_a_distance():
+    facts = merged.phase_plane("quick").facts
+    assert (facts["wrong"], facts["far_away"]) == (6, 4)
+    # a step of 0.05 loses 4·0.05²(a − b uv)² of v² − u²: on the slow paths 5% in all, and half in its root
+    close([facts["near"], facts["far"]], np.sqrt([0.3**2 - 0.24**2, 2.6**2 - 0.1**2]), within=0.025)

@@ -8,11 +8,13 @@ from jaxtyping import Float
 from iclcore import reference, theory
 from iclcore.history import History
 from iclcore.models import CubicMLP, MergedAttention
-from iclcore.moments import of_population, of_sequences
+from iclcore.moments import Moments, of_population, of_sequences
 from iclcore.studies import sequences
 from iclcore.task import RegressionTask
+from iclcore.theory.in_weight import pull
 from iclcore.trainer import train
 
+DRAWS = range(16)  # where one draw may be lucky
 HEADS, INIT, STEPS, RATE, SEED = 8, 1e-6, 6001, 0.001, 10  # the published command
 TASK = RegressionTask()
 WHITE = RegressionTask(spectrum="white")
@@ -29,13 +31,9 @@ class AbruptDrop:
 
 
 def abrupt_drop(scale: str = "paper") -> AbruptDrop:
-    attention, mlp = MergedAttention(HEADS, INIT), CubicMLP(HEADS, INIT)
-    draw = reference.draw(TASK, attention, sequences(scale, 5000), seed=SEED)
-    w, v = attention.factors(draw.start, TASK.dim)
-    block = w[:, :, : TASK.dim].transpose(0, 2, 1)  # z's first index is β's
-    same = {"first": block.reshape(1, HEADS, -1), "second": v[None, None, :, 0, -1]}
-    a = train(attention, draw.train, STEPS, RATE, start=draw.start, seed=SEED)
-    b = train(mlp, draw.train, STEPS, RATE, start=same, seed=SEED)
+    every = range(0, STEPS + 1, 10)
+    a, b, covariance = _both(SEED, scale, every)
+    apart = [np.abs(np.subtract(*(run.loss for run in _both(s, scale)[:2]))).max() for s in DRAWS]
     levels = theory.plateau_losses(TASK)[[0, -1]]
     middle = (a.loss[0] + a.loss[-1]) / 2
     inside = np.flatnonzero((a.loss < 0.9 * a.loss[0]) & (a.loss > 1.1 * a.loss[-1]))
@@ -46,10 +44,34 @@ def abrupt_drop(scale: str = "paper") -> AbruptDrop:
         "floor": a.floor,
         "apart": np.abs(a.loss - b.loss).max(),
         "apart_end": b.loss[-1] - a.loss[-1],
+        "draws": len(DRAWS),
+        "apart_median": float(np.median(apart)),
+        "apart_largest": max(apart),
         "drop_step": int(np.argmax(a.loss < middle)),
         "drop_width": len(inside),
     }
+    basis = np.linalg.eigh(covariance)[1][:, ::-1]
+    for d, share in enumerate(_shares(a, basis).T):
+        facts[f"half_{d + 1}"] = every[int(np.argmax(share > 0.5))]
     return AbruptDrop(a, b, levels, facts)
+
+
+def _both(seed: int, scale: str, snapshots=()) -> tuple[History, History, np.ndarray]:
+    """Attention and MLP(z) on one draw from one start, and the draw's covariance."""
+    attention, mlp = MergedAttention(HEADS, INIT), CubicMLP(HEADS, INIT)
+    draw = reference.draw(TASK, attention, sequences(scale, 5000), seed=seed)
+    w, v = attention.factors(draw.start, TASK.dim)
+    block = w[:, :, : TASK.dim].transpose(0, 2, 1)  # z's first index is β's
+    same = {"first": block.reshape(1, HEADS, -1), "second": v[None, None, :, 0, -1]}
+    a = train(attention, draw.train, STEPS, RATE, start=draw.start, seed=seed, snapshots=snapshots)
+    return a, train(mlp, draw.train, STEPS, RATE, start=same, seed=seed), draw.covariance
+
+
+def _shares(run: History, basis: Float[np.ndarray, "D D"]) -> Float[np.ndarray, "S D"]:
+    """How much of each eigenvector M = Σ_h v_h U_h holds at each snapshot; 1 is all of it."""
+    key_query = run.snapshots["key_query"][:, :, : TASK.dim, : TASK.dim]
+    made = np.einsum("shij,sh->sij", key_query, run.snapshots["value"][:, :, -1, -1])
+    return np.einsum("id,sij,jd->sd", basis, made, basis) / theory.learned(TASK)
 
 
 @dataclass(frozen=True)
@@ -65,7 +87,11 @@ class WhiteCourse:
 
 
 def white_course(scale: str = "paper") -> WhiteCourse:
-    """In the paper's 1/N convention. Halving the learning rate halves the distance to the flow."""
+    """In the paper's 1/N convention. Halving the learning rate halves the distance to the flow.
+
+    Near zero a sample's weights grow at twice the largest singular value of its whole pull, of which
+    the paper's subspace sees a part.
+    """
     model, rate, horizon = MergedAttention(HEADS, divisor="context"), 0.05, 80.0
     draw = reference.draw(WHITE, model, sequences(scale, 5000), seed=SEED)
     data, population = of_sequences(draw.train, model), of_population(WHITE, model)
@@ -85,8 +111,15 @@ def white_course(scale: str = "paper") -> WhiteCourse:
         rows["theory"].append(theory.white_course(WHITE, c0, time, "context"))
     halved = train(model, population, int(2 * horizon / rate), rate / 2, start=start)
     exact = theory.white_course(WHITE, c0, rate / 2 * halved.steps, "context")
+    own, whole = _pulls(data)
+    a = theory.growth_rate(WHITE, "context") / 2
+    others = [reference.draw(WHITE, model, sequences(scale, 5000), seed=s).train for s in DRAWS]
     facts = {
         "rate": rate,
+        "own": own / a - 1,
+        "whole": whole / a - 1,
+        "draws": len(DRAWS),
+        "faster": sum(_pulls(of_sequences(each, model))[1] > a for each in others),
         "gap": max(gaps),
         "gap_ratio": gaps[-1] / np.abs(halved.loss - exact).max(),
         "data_end": rows["data"][-1][-1],
@@ -94,6 +127,13 @@ def white_course(scale: str = "paper") -> WhiteCourse:
     }
     stacked = {name: np.stack(parts) for name, parts in rows.items()}
     return WhiteCourse(inits, time, facts=facts, **stacked)
+
+
+def _pulls(moments: Moments) -> tuple[float, float]:
+    """A white sample's own a, along M ∝ I, and the largest singular value of all that pulls."""
+    each, dim = pull(moments), moments.features.dim
+    block = each.reshape(dim, dim + 1, dim + 1)[:, :dim, -1]
+    return float(np.trace(block) / np.sqrt(dim)), float(np.linalg.norm(each, 2))
 
 
 INIT_UNIT = 1e-3
@@ -156,7 +196,10 @@ class PhasePlane:
 
 
 def phase_plane(scale: str = "paper") -> PhasePlane:
-    """v̇ = 2u(a − b uv), u̇ = 2v(a − b uv): the origin is a saddle, uv = a/b a valley of minima."""
+    """v̇ = 2u(a − b uv), u̇ = 2v(a − b uv): the origin is a saddle, uv = a/b a valley of minima.
+
+    v² − u² is conserved, so a path comes no nearer to the origin than √|v² − u²|.
+    """
     model, rate, steps = MergedAttention(1, divisor="context"), 0.05, 4000
     moments = of_population(WHITE, model)
     a, b = theory.rates(WHITE, "context")
@@ -173,5 +216,8 @@ def phase_plane(scale: str = "paper") -> PhasePlane:
         trace = np.trace(history.snapshots["key_query"][:, 0, :4, :4], axis1=1, axis2=2)
         paths.append((history.snapshots["value"][:, 0, 4, 4], trace / np.sqrt(4)))
         ends.append(paths[-1][0][-1] * paths[-1][1][-1])
+    wrong = [np.hypot(*path).min() for path in paths if path[0][0] * path[1][0] < 0]
     facts = {"limit": a / b, "furthest": max(abs(np.array(ends) - a / b))}
+    facts |= {"wrong": len(wrong), "near": min(wrong), "far": max(wrong)}
+    facts["far_away"] = sum(distance > 1 for distance in wrong)
     return PhasePlane(paths, a / b, (a, b), facts)

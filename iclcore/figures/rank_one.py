@@ -136,17 +136,18 @@ def saddles(found: study.Staircase) -> Figure:
 
 @drawn
 def principal_components(found: study.Regression) -> Figure:
-    """Distance to principal component regression along one run."""
+    """Distance to principal component regression in context along one run."""
     figure, axes = canvas(width=6.6, height=3.3)
     for m, (row, color) in enumerate(zip(found.distance, PALETTE, strict=False)):
         axes.plot(found.steps, row, color=color, label=f"{m}")
         if m < len(found.at):  # a short run may not come to the last plateau
             axes.plot(found.steps[found.at[m]], row[found.at[m]], "o", color=color, markersize=5)
-    axes.set(yscale="log", xlabel="step", ylabel="relative distance to PCR", ylim=(1e-3, 1.5))
+    axes.set(yscale="log", xlabel="step", ylabel="relative distance", ylim=(1e-3, 1.5))
     axes.legend(title="components", fontsize=8, title_fontsize=8, ncols=5, loc="lower left")
     largest = max(value for name, value in found.facts.items() if name.startswith("at_"))
     alt = (
-        "Distance of one run's predictions from principal component regression with 0 to 4 components. "
+        "Distance of one run's predictions from those of the fixed points, principal component regression "
+        "in context with 0 to 4 components. "
         "On each plateau exactly one distance is small, and their order is 0, 1, 2, 3, 4; in the middle of "
         f"the plateaus, marked by dots, it is at most {largest:.2f}."
     )

@@ -19,6 +19,7 @@ TASK = RegressionTask()  # λ = .4 .3 .2 .1, N = 31
 MODEL = SeparateAttention(heads=4, init=1e-2)
 RATE, STEPS = 0.02, 20_001  # twice the published steps, so that all seeds reach the last drop
 SEEDS = range(6)
+CLOSE = RegressionTask(dim=8)  # eigenvalues that lie closer, ∝ d
 HORIZON = 3  # a predicted drop may come later than the simulated one: no drop is to be left out
 
 
@@ -103,13 +104,22 @@ def saddles(scale: str = "paper") -> Staircase:
         "time_low": np.min(when),
         "time_high": np.max(when),
     }
+    late = [
+        (drop.time / RATE, step)
+        for run in runs
+        for drop, step in zip(run.drops, drop_steps(run.history.loss, levels), strict=False)
+        if drop.time > RATE * STEPS
+    ]
+    facts["beyond"] = len(late)
+    for i, (predicted, came) in enumerate(sorted(late), start=1):
+        facts |= {f"beyond_{i}": round(predicted, -2), f"came_{i}": float(round(came, -2))}
     facts |= {f"level_{m}": level for m, level in enumerate(levels)}
     return Staircase(runs, levels, facts)
 
 
 @dataclass(frozen=True)
 class Regression:
-    """How far one run's predictions are from those of PCR with 0 … D components, at each snapshot."""
+    """How far one run's predictions are from those of M_0 … M_D, at each snapshot."""
 
     steps: Float[np.ndarray, " S"]
     distance: Float[np.ndarray, "levels S"]
@@ -118,7 +128,10 @@ class Regression:
 
 
 def principal_components(found: Staircase) -> Regression:
-    """Root mean square of ŷ − ŷ_PCR over the task: ‖M − M_m‖ in the norm that the loss measures."""
+    """Root mean square over the task of ŷ less M_m's: ‖M − M_m‖ in the norm that the loss measures.
+
+    How far M_m itself is from principal component regression proper is ``theory.regression``.
+    """
     run, dim = found.shown, TASK.dim
     a, b = theory.rates(TASK)
     made = np.einsum("di,sde,ej->sij", run.basis, effective(run.history.snapshots, dim), run.basis)
@@ -128,6 +141,8 @@ def principal_components(found: Staircase) -> Regression:
     at = plateaus(run, found.levels)
     scale = np.sqrt(TASK.eigenvalues.sum())  # root mean square of the answer itself
     facts = {f"at_{m}": distance[m, s] / scale for m, s in enumerate(at)}
+    for m in range(1, dim + 1):
+        facts[f"proper_{m}"], facts[f"from_proper_{m}"] = theory.regression(TASK, m)
     facts["nearest_is_own"] = all(int(np.argmin(distance[:, s])) == m for m, s in enumerate(at))
     return Regression(run.history.snapshot_steps, distance / scale, at, facts)
 
@@ -167,6 +182,21 @@ def waiting(scale: str = "paper") -> Waiting:
     return Waiting(inits, measured, predicted, facts)
 
 
+def in_order(task: RegressionTask, model: SeparateAttention, seed: int, until: float) -> bool:
+    """Whether a run on infinitely many sequences learns half of each eigenvector before the next."""
+    rate = 0.03
+    steps = int(until / rate)
+    start = model.start(task.dim, seed=seed)
+    moments, kept = of_population(task, model), range(0, steps + 1, 25)
+    made = effective(
+        train(model, moments, steps, rate, start=start, snapshots=kept).snapshots, task.dim
+    )
+    share = np.einsum("di,sde,ei->si", task.eigenvectors, made, task.eigenvectors)
+    learned = share > theory.learned(task) / 2
+    first = np.where(learned.any(axis=0), np.argmax(learned, axis=0), len(learned))
+    return bool(np.all(np.diff(first) >= 0))
+
+
 @dataclass(frozen=True)
 class Allocation:
     """Predicted against measured drop times over many starts in the population."""
@@ -182,13 +212,15 @@ def allocation(scale: str = "paper") -> Allocation:
     starts = 40 if scale == "paper" else 6
     model, rate, steps = SeparateAttention(MODEL.heads, 2e-3), 0.05, 75_000
     moments, levels = of_population(TASK, model), theory.plateau_losses(TASK)
-    rows, right = [], 0
+    rows, right, ordered = [], 0, 0
     for seed in range(starts):
         start = model.start(TASK.dim, seed=seed)
         history = train(model, moments, steps, rate, start=start)
         times = rate * np.array(drop_steps(history.loss, levels))
         keys = history.final["key"][:, 0, : TASK.dim] @ TASK.eigenvectors
-        for drop, time in zip(staircase(TASK, start, rate * steps), times, strict=False):
+        drops = staircase(TASK, start, rate * steps)
+        ordered += all(one.component < two.component for one, two in pairwise(drops))
+        for drop, time in zip(drops, times, strict=False):
             rows.append((time, drop.time, drop.component))
             right += int(np.argmax(np.abs(keys[drop.head]))) + 1 == drop.component
     measured, predicted, component = np.array(rows, dtype=float).T
@@ -197,6 +229,10 @@ def allocation(scale: str = "paper") -> Allocation:
         "starts": starts,
         "drops": len(rows),
         "heads_right": right,
+        "ordered": ordered,
+        "ordered_8": sum(
+            in_order(CLOSE, SeparateAttention(9, 5e-3), s, 400.0) for s in range(starts)
+        ),
         "median_off": np.median(off),
         "within_2_percent": np.mean(off < 0.02),
         "worst_off": off.max(),

@@ -17,6 +17,7 @@ from iclcore.theory.linear import (
     plateau_losses,
     population_loss,
     rates,
+    regression,
     white_course,
     white_start,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "plateau_losses",
     "population_loss",
     "rates",
+    "regression",
     "ridge_predictor",
     "small_scores",
     "white_course",

@@ -61,12 +61,33 @@ def pcr_predictor(
 ) -> Float[np.ndarray, "D D"]:
     """M_m of ŷ = βᵀ M_m x_q: principal component regression in context with m components.
 
+    In the limit of long contexts it is principal component regression; see ``regression``.
     ``covariance`` where the eigenvectors are not the task's own, as with the reference's draws.
     """
     whole("components", components, least=0)
     basis = task.eigenvectors if covariance is None else np.linalg.eigh(covariance)[1][:, ::-1]
     kept = basis[:, :components]
     return (kept * learned(task, divisor)[:components]) @ kept.T
+
+
+def regression(task: RegressionTask, components: int) -> tuple[float, float]:
+    """Principal component regression proper, for one context: its loss, and its distance from M_m.
+
+    Least squares of y on the first m coordinates of x, ŵ = G⁻¹ Σ_n y_n x_n with G = Σ_n x_n x_nᵀ. What
+    the other coordinates add to y is noise to it, of variance τ = Σ_{d > m} λ_d, so that
+    E[(ŵ − w)(ŵ − w)ᵀ | G] = τ G⁻¹ in these coordinates. M_m has β where it has ŵ: β = G ŵ/N. With
+    E G = NΛ, E G² = N(N+1)Λ² + N tr Λ Λ and E G⁻¹ = Λ⁻¹/(N − m − 1) of a Wishart matrix follow the loss
+    τ(1 + m/(N − m − 1)) and the mean square of the difference of the two predictions.
+    """
+    whole("components", components)
+    n, m = task.context, components
+    if n <= m + 1:
+        raise ValueError(f"components takes less than {n - 1}, two less than the examples, not {m}")
+    lam, gain = task.eigenvalues[:m], learned(task, "context")[:m]
+    noise, inverse = task.eigenvalues[m:].sum(), m / (n - m - 1)
+    square = gain**2 * ((1 + 1 / n) * lam**2 + lam * (lam.sum() + noise) / n)
+    apart = np.sum(lam * (square - 2 * gain * (lam + noise / n) + 1)) + noise * inverse
+    return float(noise * (1 + inverse)), float(np.sqrt(apart))
 
 
 def population_loss(

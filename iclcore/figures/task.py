@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from iclcore.figures.style import BLUE, DASHED, GREY, ORANGE, PALETTE, Figure, canvas, drawn
+from iclcore.figures.style import AMBER, BLUE, DASHED, GREEN, GREY, PINK, Figure, canvas, drawn
 from iclcore.studies import task as study
+
+COLORS = (BLUE, PINK, GREEN, AMBER)  # of study.PREDICTORS; the explorer on the page has the same
 
 
 @drawn
@@ -21,7 +23,7 @@ def example(found: study.Example) -> Figure:
     left.set_xlabel("token")
     figure.colorbar(picture, ax=left, pad=0.01)
     names = list(found.said)
-    right.barh(range(len(names)), list(found.said.values()), color=PALETTE[: len(names)])
+    right.barh(range(len(names)), list(found.said.values()), color=COLORS)
     right.axvline(found.answer, **(DASHED | {"color": "black"}))
     right.axvline(0, color=GREY, linewidth=0.6)
     right.set_yticks(range(len(names)), names, fontsize=8)
@@ -40,7 +42,7 @@ def scatter(found: study.Scatter) -> Figure:
     """Predictions against answers over many sequences."""
     figure, axes = canvas(4, width=8, height=2.8, sharex=True, sharey=True)
     edge = 3
-    for panel, (name, values), color in zip(axes, found.said.items(), PALETTE, strict=False):
+    for panel, (name, values), color in zip(axes, found.said.items(), COLORS, strict=True):
         panel.plot([-edge, edge], [-edge, edge], **DASHED)
         panel.plot(found.answer[:1500], values[:1500], ".", color=color, markersize=1.5)
         panel.set_title(f"{name}\nerror {found.error[name]:.3f}", fontsize=9, pad=8)
@@ -61,11 +63,11 @@ def lengths(found: study.Lengths) -> Figure:
     figure, axes = canvas(width=6, height=3.4)
     axes.plot(found.contexts, found.theory["PCR, 2 components"], **DASHED)
     axes.plot(found.contexts, found.theory["attention"], **DASHED)
-    axes.plot(found.contexts, found.error["attention"], "o", color=ORANGE, markersize=4.5)
+    axes.plot(found.contexts, found.error["attention"], "o", color=PINK, markersize=4.5)
     axes.plot(found.contexts, found.error["least squares"], "o-", color=BLUE, markersize=4.5)
     for name, color, place in (
         ("least squares", BLUE, (4.6, 0.05)),
-        ("attention, all components", ORANGE, (30, 0.19)),
+        ("attention, all components", PINK, (30, 0.19)),
         ("two components only", GREY, (30, 0.43)),
     ):
         axes.annotate(name, place, color=color, fontsize=9)

@@ -1,6 +1,6 @@
 """Where linear theory still speaks of softmax."""
 
-from iclcore.figures.style import AMBER, BLACK, BLUE, DASHED, ORANGE, Figure, canvas, drawn
+from iclcore.figures.style import BLACK, BLUE, DASHED, ORANGE, PINK, Figure, canvas, drawn
 from iclcore.studies import small_scores as study
 
 
@@ -9,8 +9,8 @@ def escape(found: study.Escape) -> Figure:
     """When softmax leaves zero: theory of small scores against training."""
     figure, axes = canvas(2, rows=2, width=7.6, height=5.4)
     for (name, time), ax in zip(found.time.items(), axes[0], strict=True):
-        ax.plot(time, found.linear[name], color=AMBER, label="linear")
-        ax.plot(time, found.softmax[name], color=BLUE, label="softmax")
+        ax.plot(time, found.linear[name], color=BLUE, label="linear")
+        ax.plot(time, found.softmax[name], color=ORANGE, label="softmax")
         ax.plot(time, found.predicted[name], **(DASHED | {"color": BLACK}), label="small scores")
         ax.set(xlabel="time", ylim=(0, None), xlim=(0, time[-1]))
         ax.set_title(f"{name}, init {1e-3 if name == 'merged' else 0.02:g}", fontsize=10)
@@ -20,9 +20,9 @@ def escape(found: study.Escape) -> Figure:
         soft, predicted, linear, as_drawn = found.left[name]
         at = inits if name == "merged" else 1 / inits
         ax.plot(at, predicted, **(DASHED | {"color": BLACK}))
-        ax.plot(at, linear, "^", color=AMBER, markersize=4, label="linear")
-        ax.plot(at, soft, "o", color=BLUE, markersize=5, label="softmax")
-        ax.plot(at, as_drawn, "x", color=ORANGE, markersize=5, label="softmax, not mirrored")
+        ax.plot(at, linear, "^", color=BLUE, markersize=4, label="linear")
+        ax.plot(at, soft, "o", color=ORANGE, markersize=5, label="softmax")
+        ax.plot(at, as_drawn, "x", color=PINK, markersize=5, label="softmax, not mirrored")
     axes[1, 0].set(xscale="log", xlabel="initial weights")
     axes[1, 0].invert_xaxis()
     axes[1, 1].set(xlabel="1 / initial weights")

@@ -87,8 +87,9 @@ def reading(found: study.Reading) -> Figure:
     alt = (
         "Attention weights of two heads on the 32 tokens of one sequence, in two runs. At the start "
         "all are 1/32. Above, heads whose weights rise or fall with the input along their key: with "
-        f"two eigenvectors learned, attention is spread over {facts['inputs_tokens_two']:.0f} tokens. "
-        "Below, heads whose weights rise or fall with the label."
+        f"two eigenvectors learned, the sharper one is spread over {facts['inputs_tokens_two']:.0f} tokens. "
+        "Below, heads whose weights rise or fall with the label; there it is "
+        f"{facts['labels_tokens_two']:.0f}."
     )
     return Figure(figure, alt)
 

@@ -88,6 +88,12 @@ def escape(scale: str = "paper") -> Escape:
         left = np.array(rows).T
         arrays["inits"][name], arrays["left"][name] = inits, left
         facts[f"{name}_error"] = np.abs(left[0] / left[1] - 1)[1:].max()
+        for times in (0, 4):  # of κ: what these times say of its size
+            others = [
+                theory.escape_from(found[0], times * found[1], found[2], start, 0.1)
+                for start in ({part: init * a for part, a in unit.items()} for init in inits[1:])
+            ]
+            facts[f"{name}_error_{times}"] = np.abs(left[0][1:] / others - 1).max()
         facts[f"{name}_later"] = left[0][-1] / left[2][-1]
         facts[f"{name}_drawn"] = left[3][-1]
         facts[f"{name}_even"] = left[0][-1]

@@ -40,7 +40,10 @@ def test_the_border_of_training_tends_to_that_of_the_optimum(found):
 def test_the_border_is_where_both_errors_of_the_optimum_are_equal(found):
     for length in (1, 4, 20):
         weights, context = study.best(study.kinds(length), found.optimum[length - 1])
-        close(weights, context, within=2e-3)  # the share is found to 1e-4
+        close(weights, context, within=1e-6)  # the share is found to 2e-9
+    facts = found.facts  # the exponent of the border falls to two
+    assert 2.2 > facts["power_8"] > facts["power_50"] > facts["power_200"] > 2
+    assert facts["power_200"] < 2.02
     # one border: from there on memory is worse, up to where nothing is in weights
     lead = found.errors[0] - found.errors[1]
     assert np.all(np.diff(np.sign(lead), axis=1) >= 0) and np.all(lead[:, -1] > 0)

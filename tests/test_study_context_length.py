@@ -79,3 +79,5 @@ def test_softmax_makes_the_same_compromise():
     for name in study.TASKS:  # a matrix fixed for shorter contexts: no softmax goes to zero
         assert found[f"soft_{name}_1000"] > 3 * found["best_1000"]
     assert found["ideal"] < found["mean_all"] < found["mean_one"]
+    # with one example both matrices are worse than zero, whose error is the trace, 1
+    assert found["one_1"] > found["all_1"] > 1 > found["best_1"]

@@ -119,8 +119,10 @@ def growth(found: study.Measured) -> Figure:
     panels[0].set_ylabel("seconds")
     alt = (
         "Measured seconds against one size at a time, on logarithmic axes. Left: moments grow with the "
-        "number of sequences, with the dimension, and hardly with the context. Middle: a step on moments "
-        f"takes {found.facts['step_d_times']:,.0f} times as long in the largest dimension as in one, and "
-        "little longer for more heads or rank. Right: a softmax step grows with every size."
+        "number of sequences and with the dimension; the longest context takes "
+        f"{found.facts['moments_n_times']:.1f} times as long as the shortest. Middle: a step on moments "
+        f"takes {found.facts['step_d_times']:,.0f} times as long in the largest dimension as in one, "
+        f"{found.facts['step_h_times']:.1f} times with the most heads, and little longer for more rank. "
+        "Right: a softmax step grows with every size."
     )
     return Figure(figure, alt)

@@ -11,8 +11,9 @@ from iclcore import reference
 from iclcore.history import History
 from iclcore.models import MergedAttention, Model, SeparateAttention
 from iclcore.moments import features
+from iclcore.studies import finite_data, sequences
 from iclcore.task import RegressionTask
-from iclcore.trainer import train
+from iclcore.trainer import MOST_FEATURES, train
 
 # written by `make bench`; a page must not time the machine that happens to build it
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results.json"
@@ -43,6 +44,17 @@ def same_curve(scale: str = "paper") -> Same:
     return Same(*runs, facts)
 
 
+def overfit(scale: str = "paper") -> dict[str, float]:
+    """By what share the floor of 5,000 sequences lies below the population's loss at D = 4."""
+    kappa, error = finite_data.overfit(RegressionTask(), sequences(scale, 200_000))
+    return {"kappa": kappa, "error": error, "share": kappa / 5000}
+
+
+def count(dim: int) -> int:
+    """F, the number of features, for one output."""
+    return dim * (dim + 1) * (dim + 2) // 2
+
+
 def step_operations(sequences: float, tokens: int, dim: int, model: Model, form: str) -> float:
     """Multiply-adds of one step: ``full`` attention, its query ``row`` only, or on ``moments``.
 
@@ -53,8 +65,7 @@ def step_operations(sequences: float, tokens: int, dim: int, model: Model, form:
         return 3 * sequences * heads * (2 * tokens * size**2 + 2 * tokens**2 * size)
     if form == "row":
         return 3 * sequences * heads * (dim * size + 2 * tokens * size)
-    count = dim * size * (size + 1) // 2
-    return count**2 + 3 * heads * dim * size**2
+    return count(dim) ** 2 + 3 * heads * dim * size**2
 
 
 @dataclass(frozen=True)
@@ -75,8 +86,21 @@ def costs(scale: str = "paper") -> Costs:
     facts = {
         "ratio_first": step_operations(5000, 32, 4, models[4], "full") / found[4, "moments"][0],
         "ratio_fourth": step_operations(80_000, 32, 8, models[8], "full") / found[8, "moments"][0],
-        "breaks_even_8": found[8, "moments"][0] / step_operations(1, 32, 8, models[8], "row"),
+        "breaks_even_8": int(
+            np.ceil(found[8, "moments"][0] / step_operations(1, 32, 8, models[8], "row"))
+        ),
+        "row_wins": next(
+            dim
+            for dim in range(1, 100)
+            if step_operations(5000, 32, dim, models[4], "row")
+            < step_operations(5000, 32, dim, models[4], "moments")
+        ),
+        "most_dim": max(dim for dim in range(1, 100) if count(dim) <= MOST_FEATURES),
     }
+    for dim in models:  # where S costs as much as the gram, and heads as much as the product
+        facts[f"even_context_{dim}"] = count(dim) ** 2 // ((dim + 1) * (dim + 2))
+        facts[f"even_heads_{dim}"] = round(count(dim) ** 2 / (3 * dim * (dim + 1) ** 2))
+    facts["most_gb"] = 8e-9 * count(facts["most_dim"]) ** 2
     return Costs(counts, found, facts)
 
 
@@ -92,7 +116,12 @@ def measured(scale: str = "paper") -> Measured:
     results = json.loads(RESULTS.read_text())
     first, fourth, soft = (results[n] for n in ("first_published", "fourth_published", "softmax"))
     at_8 = next(row for row in results["step_against_blas"] if row["D"] == 8 and row["R"] == 1)
-    grown = results["growth"]["step_D"]
+    grown = results["growth"]
+    times = {
+        f"{what}_{name.lower()}_times": rows[-1]["seconds"] / rows[0]["seconds"]
+        for what, name in (("moments", "N"), ("step", "D"), ("step", "H"))
+        for rows in [grown[f"{what}_{name}"]]
+    }
     facts = {
         "first_minutes": first["naive_hours"] * 60,
         "first_ms": first["descent"] * 1e3,
@@ -107,9 +136,9 @@ def measured(scale: str = "paper") -> Measured:
         "softmax_times": soft["times_faster"],
         "softmax_torch_times": soft["torch_row_step"] / soft["fused_step"],
         "softmax_limit": soft["fused_step"] / soft["limit_step"],
-        "step_d_times": grown[-1]["seconds"] / grown[0]["seconds"],
         "softmax_ms": soft["fused_step"] * 1e3,
         "blas_ratio": at_8["ratio"],
         "step_us": at_8["step"] * 1e6,
+        **times,
     }
     return Measured(results, facts)

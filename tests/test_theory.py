@@ -140,6 +140,24 @@ def test_one_head_follows_the_scalar_ode():
     assert gaps[0] < 0.01 and 8 < gaps[0] / gaps[1] < 12, gaps
 
 
+def test_only_three_parts_of_a_head_matter_where_the_others_start_at_zero():
+    """In the population what is outside the subspace stays zero; started elsewhere, heads end outside."""
+    model = SeparateAttention(heads=4, init=5e-2)
+    moments, ends = of_population(TASK, model), []
+    inside = model.start(4, seed=0)
+    outside = {name: array.copy() for name, array in inside.items()}
+    rng = np.random.default_rng(0)
+    outside["key"][:, :, -1] = 5e-2 * rng.standard_normal((4, 1))
+    outside["value"][:, -1, :4] = 5e-2 * rng.standard_normal((4, 4))
+    for start in (inside, outside):
+        run = train(model, moments, 40_001, 0.02, start=start)
+        key, _, v = model.factors(run.final, 4)
+        ends.append(np.linalg.norm(v[:, 0, :4], axis=1) * np.abs(key[:, 0, 4]))
+        # the last plateau is left by either
+        close(run.loss[-1], PLATEAUS[-1], within=1e-6)
+    assert ends[0].max() < 1e-12 and np.sum(ends[1] > 0.1) == 2  # two heads read labels
+
+
 @pytest.mark.parametrize("rank", [1, 3])
 def test_conservation_laws(rank):
     """Gradient flow keeps them; gradient descent loses them in proportion to the learning rate."""

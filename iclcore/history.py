@@ -225,19 +225,20 @@ def _grouped(names: list[str], columns: np.ndarray) -> dict[str, np.ndarray]:
     return series | {name: np.stack(parts, axis=1) for name, parts in heads.items()}
 
 
-RECORDED = {  # but for the floor, what each is
+RECORDED = {
     "settings": dict, "versions": dict, "seconds": dict, "engine": str, "ended": str,
+    "floor": float | int | None, "past_edge": int | None,
 }  # fmt: skip
 
 
 def _checked(series: dict, record: dict, steps: np.ndarray, **weights) -> History:
     """A history that is one, or what keeps it from being one."""
+    for name, value in record.items():
+        if not isinstance(value, RECORDED.get(name, ())):
+            raise Damaged(f"{name} of its record is unknown, or of type {type(value).__name__}")
     record = {"versions": {}} | record  # another's run was not made by the versions that are here
-    for name, kind in RECORDED.items():
-        if name in record and not isinstance(record[name], kind):
-            raise Damaged(f"takes {name} of type {kind.__name__}")
-    record["floor_found"] = record.pop("floor", None)
-    history = History(series, steps=steps, **record, **weights)
+    floor = record.pop("floor", None)
+    history = History(series, steps=steps, floor_found=floor, **record, **weights)
     if history.ended not in ENDS:
         raise Damaged(f"ended takes one of {', '.join(ENDS)}, not {history.ended!r}")
     if "loss" not in series:

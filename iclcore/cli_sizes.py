@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from iclcore.edge import AT_A_TIME
 from iclcore.models import CubicMLP, Model, feature_count
 from iclcore.run import Run
 from iclcore.spectral import CHUNK, FIGURE_1, learning_rates
 from iclcore.task import RegressionTask
+from iclcore.trainer import MOST_FEATURES
 
 LOADED = 500_000_000  # by Python with its libraries
 
@@ -48,13 +50,15 @@ def memory() -> int:
 
 def shapes(task: RegressionTask, model: Model) -> Counter[str]:
     """What depends on the shapes alone. Weights are drawn, stacked, in the engine, with gradients, kept:
-    eight copies, each drawn as a tensor; and the covariance, and a table of features."""
+    eight copies, each drawn as a tensor. Where the edge of stability is looked for, AT_A_TIME of them are
+    stacked. And the covariance, and a table of features."""
     wide = {"--in_dim": task.dim, "--out_dim": task.outputs}
     deep = {"--head_num": model.heads, "--rank": getattr(model, "rank", 0)}
     layers = model.layers(task.dim, task.outputs)
     numbers = sum(layer.count * layer.shape[0] * layer.shape[1] for layer in layers)
     found = Counter()
-    found[_largest(wide | deep)] += 64 * numbers + 400 * sum(layer.count for layer in layers)
+    found[_largest(wide | deep)] += 16 * (4 + AT_A_TIME) * numbers
+    found[_largest(wide | deep)] += 400 * sum(layer.count for layer in layers)
     found[_largest(wide)] += 64 * (task.dim + task.outputs) ** 2
     return found
 
@@ -69,10 +73,10 @@ def needs(run: Run) -> Counter[str]:
     tokens1, tokens2 = _sums(task.lengths)
     # a sequence in float32 and its W, five times while it is whitened; then what the engine holds
     one = 4 * tokens * size + 20 * dim * task.outputs
-    features = 0
-    if kind == "moments":
-        count = feature_count(run.model, dim, task.outputs)
+    count, features = feature_count(run.model, dim, task.outputs), 0
+    if not run.model.softmax and count <= MOST_FEATURES:  # whatever the engine: edge takes moments
         features = 8 * count**2 * (4 + 3 * (3 if run.tests else 1)) + 16_000 * count
+    if kind == "moments":
         work = 0
     elif kind == "rows":  # blocks of float32, made by three copies of the longest
         one += 4 * size * tokens1

@@ -24,6 +24,7 @@ from iclcore import (
     gallery,
 )
 from iclcore.cli import main
+from iclcore.edge import AT_A_TIME
 from iclcore.run import Run
 from iclcore.spectral import spectra
 
@@ -199,6 +200,10 @@ def test_what_is_held_at_once_is_added_up(monkeypatch):
     assert cli_sizes.needs(run).total() > 116e9  # which torch asks for at once
     need = cli_sizes.needs(Run(RegressionTask(), SeparateAttention(3), tests=100))
     assert all(need[flag] for flag in ("--trainset_size", "--testset_size", "--in_dim", "--epoch"))
+    # whatever trains, the edge of stability is looked for by moments and in stacks of weights
+    slow = cli_sizes.needs(Run(RegressionTask(), MergedAttention(10_000), engine="autograd"))
+    assert slow["--in_dim"] > 8 * 60**2
+    assert slow["--head_num"] > 8 * AT_A_TIME * 10_000 * 2 * 25
     for there, taken in ((need.total(), True), (need.total() - 1, False)):
         monkeypatch.setattr(cli_sizes, "memory", lambda there=there: there)
         with nullcontext() if taken else pytest.raises(ValueError, match="takes less"):

@@ -9,11 +9,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from iclcore.checks import choice, positive, whole
+from iclcore.checks import choice, instance, positive, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
-from iclcore.models import Model, Weights
-from iclcore.moments import Moments, features, of_sequences
+from iclcore.models import Model, Weights, feature_count, trainable
+from iclcore.moments import Moments, of_sequences
 from iclcore.task import Sequences
 
 ENGINES = ("auto", "moments", "autograd", "published")
@@ -54,11 +54,17 @@ def train(
     weights at ``snapshots`` and at the end. ``progress`` is told of steps as they are done, instead of
     a bar on the terminal. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
     """
+    trainable("model", model)
     steps, lr, seed = int(whole("steps", steps)), float(positive("lr", lr)), int(seed)
     snapshots = sorted({index(s) for s in snapshots})
     if snapshots and not 0 <= snapshots[0] <= snapshots[-1] <= steps:
         raise ValueError(f"snapshots takes steps from 0 to {steps}, not {snapshots}")
+    for name, value in {"start": start, "tests": tests}.items():
+        if value is not None:
+            instance(name, value, Mapping)
     tests = dict(tests or {})
+    for name, each in {"data": data, **tests}.items():
+        instance(name, each, Sequences, Moments)
     for name in tests:
         if not name.isidentifier() or name in TAKEN or name.rpartition("_")[2].isdigit():
             raise ValueError(
@@ -131,7 +137,7 @@ def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = N
     if engine == "auto" and softmax:
         return "rows"
     if engine not in BY_TORCH and sizes:
-        size = features(model, *sizes).size
+        size = feature_count(model, *sizes)
         if size > MOST_FEATURES:
             if engine == "moments":
                 raise ValueError(

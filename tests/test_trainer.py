@@ -165,3 +165,31 @@ def test_interruption_keeps_what_was_recorded():
 def test_refusals(wrong, says):
     with pytest.raises(ValueError, match=says):
         wrong()
+
+
+WRONG_KINDS = """
+from iclcore import MergedAttention, RegressionTask, train
+task, model = RegressionTask(dim=3, context=6), MergedAttention()
+data = task.sample(3)
+for wrong in (
+    lambda: train(None, data, 5, 0.1),
+    lambda: train(model, task, 5, 0.1),
+    lambda: train(model, data, 5, 0.1, start=[1]),
+    lambda: train(model, data, 5, 0.1, tests={"test": 3}),
+):
+    try:
+        wrong()
+    except TypeError as error:
+        print(error)
+"""
+
+
+def test_a_wrong_kind_is_refused_in_a_line():
+    """In a process of its own: here the shapes of all arguments are checked before."""
+    done = subprocess.run([sys.executable, "-c", WRONG_KINDS], capture_output=True, text=True)
+    assert not done.stderr and done.stdout.splitlines() == [
+        "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
+        "data takes Sequences or Moments, not RegressionTask",
+        "start takes Mapping, not list",
+        "test takes Sequences or Moments, not int",
+    ]

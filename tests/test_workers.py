@@ -161,6 +161,8 @@ def test_signals_that_end_a_process_are_ctrl_c_unless_it_ignores_them():
         "import signal as s\n"
         "from iclcore import interrupts\n"
         "s.signal(s.SIGHUP, s.SIG_IGN)\n"  # nohup
+        "s.signal(s.SIGTERM, s.SIG_DFL)\n"  # whatever runs these tests ignores
+        "s.signal(s.SIGINT, s.default_int_handler)\n"
         "interrupts.listen()\n"
         "with interrupts.noted() as outer, interrupts.noted() as inner:\n"
         "    s.raise_signal(s.SIGHUP)\n"

@@ -8,7 +8,7 @@ grows at each step, and engines and processors part.
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from iclcore.history import History
 from iclcore.models import Factors, Model, Weights
@@ -79,7 +79,8 @@ def past_edge(
 
 
 def sharpness(gradient: Gradient, factors: Factors) -> float:
-    """The largest eigenvalue of the Hessian, by Lanczos on differences of gradients."""
+    """The largest eigenvalue of the Hessian, by Lanczos on differences of gradients; nan where that does
+    not settle: what is looked at after a run must not cost the run."""
     at = _flat(factors)
     size = NUDGE * np.linalg.norm(at)
 
@@ -97,7 +98,11 @@ def sharpness(gradient: Gradient, factors: Factors) -> float:
 
     hessian = LinearOperator((len(at), len(at)), matvec=curve, dtype=float)
     first = np.random.default_rng(0).standard_normal(len(at))
-    return float(eigsh(hessian, 1, which="LA", v0=first, tol=1e-3, return_eigenvectors=False)[0])
+    try:
+        found = eigsh(hessian, 1, which="LA", v0=first, tol=1e-3, return_eigenvectors=False)
+    except ArpackError:
+        return np.nan
+    return float(found[0])
 
 
 def _flat(parts: Factors) -> np.ndarray:

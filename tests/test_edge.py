@@ -99,3 +99,12 @@ def test_the_table_of_a_sweep_says_where(in_folder):
     header, calm, wild = (in_folder / "out" / "table.csv").read_text().splitlines()
     at = header.split(",").index('"past_edge"')
     assert calm.split(",")[at] == "" and wild.split(",")[at] == "11"
+
+
+def test_a_search_that_does_not_settle_costs_no_run(monkeypatch, capsys, in_folder):
+    def unsettled(*_, **__):
+        raise edge.ArpackError(-1)
+
+    monkeypatch.setattr(edge, "eigsh", unsettled)
+    assert main([*ZIGZAG.split(), "--lr=0.2", "--save", "run.csv"]) == 0
+    assert "401 steps" in capsys.readouterr().out and (in_folder / "run.csv").exists()

@@ -15,7 +15,7 @@ _HOMES = {
     "History": "history",
     "train": "trainer",
 }
-_ROOMS = ("explorers", "figures", "moments", "multihead", "reference", "spectral", "theory")
+_ROOMS = ("moments", "multihead", "reference", "spectral", "theory")
 
 __all__ = [*_HOMES, *_ROOMS]
 

@@ -11,7 +11,6 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 from numba import config
@@ -39,9 +38,7 @@ from iclcore.stability import hopeless_rate
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import ENGINES
 
-DESCRIPTION = (
-    "The published experiments on in-context learning, their sweeps, formulas and figures."
-)
+DESCRIPTION = "The published experiments on in-context learning, their sweeps and formulas."
 THEORY_POINTS, THEORY_ROWS = 201, 250_000  # of a table; rows take about ten seconds
 
 
@@ -89,9 +86,7 @@ def training_flags(parser: Parser) -> None:
 
 def build_parser(multihead: bool = False) -> Parser:
     parser = Parser(prog="python -m iclcore", description=DESCRIPTION)
-    commands = parser.add_subparsers(
-        dest="command", required=True, metavar="train|sweep|theory|figure"
-    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
 
     run = commands.add_parser(
         "train",
@@ -106,14 +101,6 @@ def build_parser(multihead: bool = False) -> Parser:
     problem_flags(formulas)
     formulas.add_argument("--save", type=writable, metavar="F.csv", help="a file, not the terminal")
     formulas.set_defaults(run=run_theory)
-
-    picture = commands.add_parser(
-        "figure", help="a figure of the book, from nothing; no name lists them"
-    )
-    picture.add_argument("name", nargs="?", help="chapter.figure")
-    picture.add_argument("--scale", choices=("paper", "quick"), default="paper")
-    picture.add_argument("--save", type=writable, metavar="F.png", help="default: NAME.png here")
-    picture.set_defaults(run=run_figure)
     return parser
 
 
@@ -234,9 +221,9 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
             )
 
     def draw():
-        from iclcore import figures
+        from iclcore import picture
 
-        return figures.run(history, task)
+        return picture.run(history, task)
 
     return report(history, options, draw)
 
@@ -281,25 +268,4 @@ def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
         write_whole(options.save, lambda file: file.write(text.encode()))
     else:
         sys.stdout.write(text)
-    return 0
-
-
-def run_figure(options: argparse.Namespace, refuse: Callable) -> int:
-    """Compute and draw one figure of the book; without a name, say which there are."""
-    from iclcore import gallery
-
-    if options.name is None:
-        print("\n".join(f"{name:<36} {gallery.title(name)}" for name in gallery.names()))
-        return 0
-    if options.name not in gallery.names():
-        refuse(f"argument name: {options.name!r} is no figure; without a name all are listed")
-    if not options.save:
-        try:
-            writable(f"{options.name}.png")  # or with an animation's suffix
-        except argparse.ArgumentTypeError as error:
-            refuse(f"argument --save: {error}")
-    made = gallery.make(options.name, options.scale)
-    path = options.save or Path(f"{options.name}{made.suffix}")
-    write_whole(path, lambda file: file.write(made.file()))
-    print(f"{path}: {made.alt}")
     return 0

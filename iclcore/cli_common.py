@@ -17,7 +17,7 @@ from iclcore.history import History, beside, is_stream, target, write_whole
 from iclcore.interrupts import noted
 
 if TYPE_CHECKING:  # it loads matplotlib
-    from iclcore.figures import Figure
+    from iclcore.picture import Picture
 
 
 class Parser(argparse.ArgumentParser):
@@ -108,7 +108,7 @@ def alike(unknown: str, options: argparse.Namespace) -> str:
     return f"; did you mean {close[0]}?" if close else "; --help lists them"
 
 
-def report(history: History, options: argparse.Namespace, draw: Callable[[], "Figure"]) -> int:
+def report(history: History, options: argparse.Namespace, draw: Callable[[], "Picture"]) -> int:
     """Write what was asked for and say in a few lines what happened; ``draw`` makes its picture."""
     steps = int(np.isfinite(history.loss).sum())
     # an impatient second Ctrl-C must not cost the files; but a pipe may wait for its reader for ever
@@ -147,7 +147,7 @@ def final_loss(history: History) -> float | None:
     return float(finite[-1]) if len(finite) else None
 
 
-def show(picture: "Figure", path: Path) -> None:
+def show(picture: "Picture", path: Path) -> None:
     """A window where there is a display; else a file."""
     try:
         import matplotlib.pyplot as plt

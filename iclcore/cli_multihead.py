@@ -95,9 +95,9 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
     say_owners(history, task)
 
     def draw():
-        from iclcore import figures
+        from iclcore import picture
 
-        return figures.multihead_run(history, task)
+        return picture.multihead_run(history, task)
 
     kept = history.series
     if not options.track_value:

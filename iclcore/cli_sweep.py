@@ -89,7 +89,7 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
         return 130
     seconds = time.perf_counter() - clock
 
-    from iclcore.figures.runs import swept as draw
+    from iclcore.picture import swept as draw
 
     with noted():  # all is computed: a late Ctrl-C must not cost the figure
         picture = draw(swept)

@@ -21,7 +21,6 @@ from iclcore import (
     SeparateAttention,
     cli,
     cli_sizes,
-    gallery,
 )
 from iclcore.cli import main
 from iclcore.edge import AT_A_TIME
@@ -391,12 +390,3 @@ def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
     said = capsys.readouterr()
     assert said.err.count("\n") == 1 and "--save: takes a file in a folder to write in" in said.err
     assert sorted(in_folder.iterdir()) == before
-
-
-def test_a_figure_is_tried_to_be_written_before_it_is_made(in_folder, monkeypatch, capsys):
-    name = gallery.names()[0]
-    (in_folder / f"{name}.png").mkdir()
-    monkeypatch.setattr(gallery, "make", lambda *_: pytest.fail("made"))
-    with pytest.raises(SystemExit, match="2"):
-        main(["figure", name])
-    assert "--save: takes a file in a folder to write in" in capsys.readouterr().err

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from iclcore.figures import style
+from iclbook.figures import style
 
 FIGURES = Path(style.__file__).parent
 # Okabe and Ito, "Color universal design" (2008)

@@ -6,11 +6,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from iclbook import explorers
+from iclbook.explorers import bundle
 from jupyter_client.manager import start_new_kernel
 from traitlets import TraitError
-
-from iclcore import explorers
-from iclcore.explorers import bundle
 
 CLASSES = [getattr(explorers, name) for name in explorers.__all__]
 
@@ -131,7 +130,7 @@ def other(control):
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
 def test_every_control_reaches_the_kernel_and_back(kernel, kind):
-    comms, _ = run(kernel, f"from iclcore import explorers\ne = explorers.{kind.__name__}()")
+    comms, _ = run(kernel, f"from iclbook import explorers\ne = explorers.{kind.__name__}()")
     comm = next(
         c["comm_id"] for c in comms if c.get("data", {}).get("state", {}).get("_esm") is not None
     )
@@ -152,7 +151,7 @@ def test_every_control_reaches_the_kernel_and_back(kernel, kind):
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
 def test_the_button_runs_on_finite_data(kernel, kind):
     quick = {"Softmax": "steps=300", "TaskAllocation": "horizon=5"}.get(kind.__name__, "")
-    comms, _ = run(kernel, f"from iclcore import explorers\ne = explorers.{kind.__name__}({quick})")
+    comms, _ = run(kernel, f"from iclbook import explorers\ne = explorers.{kind.__name__}({quick})")
     comm = next(
         c["comm_id"] for c in comms if c.get("data", {}).get("state", {}).get("_esm") is not None
     )

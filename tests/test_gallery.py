@@ -3,10 +3,9 @@
 import figure_table
 import nbformat
 import pytest
+from iclbook import gallery
+from iclbook.__main__ import main
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-
-from iclcore import gallery
-from iclcore.cli import main
 
 # one figure of each kind of dependency: no study, a study, a study of a study, frames
 KINDS = ("rank_one.networks", "task.example", "rank_one.principal_components", "rank_one.animation")
@@ -46,3 +45,12 @@ def test_in_the_table_of_figures_a_studys_numbers_have_names_and_stand_once(tmp_
         ("fig:two", "a.two", 0, "The numbers are those of {numref}`fig:one`."),
         (None, "a.three", 0, ""),
     ]
+
+
+def test_a_figure_is_tried_to_be_written_before_it_is_made(in_folder, monkeypatch, capsys):
+    name = gallery.names()[0]
+    (in_folder / f"{name}.png").mkdir()
+    monkeypatch.setattr(gallery, "make", lambda *_: pytest.fail("made"))
+    with pytest.raises(SystemExit, match="2"):
+        main(["figure", name])
+    assert "--save: takes a file in a folder to write in" in capsys.readouterr().err

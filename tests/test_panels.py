@@ -1,8 +1,7 @@
 """The panel, driven through its traits as a kernel would: every control, and a wrong setting."""
 
 import pytest
-
-from iclcore.panels import MODELS, Run
+from iclbook.panels import MODELS, Run
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,10 @@ import copy
 import execute
 import numpy as np
 import pytest
+from iclbook.explorers import Task
+from iclbook.figures.style import BLUE, Figure, canvas
+from iclbook.figures.trace import PIECES, extremes
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-
-from iclcore.explorers import Task
-from iclcore.figures.style import BLUE, Figure, canvas
-from iclcore.figures.trace import PIECES, extremes
 
 X = np.linspace(0, 10, 2000)
 CURVE = np.sin(X)

@@ -44,7 +44,7 @@ def test_every_requirement_is_pinned_and_has_its_reason():
 
 def test_everything_imported_is_a_pinned_requirement():
     pinned = {normal(PIN.fullmatch(line)["name"]) for line in requirements()}
-    local = {path.stem for folder in (".", "tools", "tests") for path in (ROOT / folder).iterdir()}
+    local = {path.stem for folder in (".", "book", "tools", "tests") for path in (ROOT / folder).iterdir()}
     sources = [(p, (ROOT / p).read_text()) for p in TRACKED if p.endswith(".py")]
     for path in (p for p in TRACKED if p.endswith(".ipynb")):
         cells = nbformat.read(ROOT / path, as_version=4).cells
@@ -69,8 +69,10 @@ def test_the_table_of_contents_and_the_pages_are_the_same_set():
 def test_the_reference_has_every_module_of_the_package_or_the_package_it_is_in():
     page = (ROOT / "book" / "api.md").read_text()
     shown = set(re.findall(r"automodule:: (\S+)", page))
-    inner = {"iclcore", "iclcore.__main__", "iclcore.checks", "iclcore.cli"}
-    files = (Path(p) for p in TRACKED if re.fullmatch(r"iclcore/.*\.py", p))
+    inner = {"iclcore", "iclcore.__main__", "iclcore.checks", "iclcore.cli", "iclcore.picture"}
+    inner |= {"iclbook", "iclbook.__main__"}
+    names = (p.removeprefix("book/") for p in TRACKED)
+    files = (Path(p) for p in names if re.fullmatch(r"(iclcore|iclbook)/.*\.py", p))
     modules = {".".join(p.with_suffix("").parts).removesuffix(".__init__") for p in files}
     modules = {m for m in modules if not m.startswith("iclcore.cli_")}  # the command line's parts
     assert not {m for m in modules - inner if not {m, m.rpartition(".")[0]} & shown}

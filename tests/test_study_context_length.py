@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from conftest import close
+from iclbook.studies import context_length as study
 
 from iclcore import RegressionTask, theory
-from iclcore.studies import context_length as study
 
 
 @pytest.mark.parametrize("every_length", [False, True])

@@ -1,9 +1,10 @@
 """What the chapter on speed counts; what it measures is the bench's."""
 
+from iclbook.figures import how_it_is_fast as figures
+from iclbook.studies import how_it_is_fast as study
+
 from iclcore import MergedAttention, SeparateAttention
-from iclcore.figures import how_it_is_fast as figures
 from iclcore.moments import features
-from iclcore.studies import how_it_is_fast as study
 from iclcore.trainer import MOST_FEATURES, choose
 
 

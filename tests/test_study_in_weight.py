@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import close
+from iclbook.figures import in_weight as figures
+from iclbook.studies import in_weight
 
 from iclcore import RegressionTask
-from iclcore.figures import in_weight as figures
 from iclcore.moments import of_population, of_sequences
-from iclcore.studies import in_weight
 from iclcore.theory import in_weight as theory
 
 # every 500 steps from 0, as the published code with seed 10 gives them: two digits each

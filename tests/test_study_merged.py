@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from conftest import close
+from iclbook.studies import crossing, merged
 
 from iclcore import MergedAttention, reference, train
 from iclcore.moments import of_population, of_sequences
-from iclcore.studies import crossing, merged
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 from conftest import close
-
-from iclcore.figures import plateaus as figures
-from iclcore.studies import low_rank, plateaus
+from iclbook.figures import plateaus as figures
+from iclbook.studies import low_rank, plateaus
 
 
 def test_a_seed_of_the_table_computed_again(tmp_path):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from iclbook.studies import rank_one
 
 from iclcore import RegressionTask, SeparateAttention, theory
-from iclcore.studies import rank_one
 from iclcore.theory.saddles import staircase
 
 

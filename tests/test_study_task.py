@@ -2,8 +2,7 @@
 
 import numpy as np
 from conftest import close
-
-from iclcore.studies import task
+from iclbook.studies import task
 
 
 def test_example():

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from iclcore.studies import optimality, task_allocation
+from iclbook.studies import optimality, task_allocation
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from conftest import close
+from iclbook.studies import two_papers
 
 from iclcore import multihead
-from iclcore.studies import two_papers
 from iclcore.theory import icl_risk, phases
 from iclcore.theory import multihead as theory
 from iclcore.theory.multihead import MultiTask

@@ -6,10 +6,9 @@ A page from disk may import no module, so each explorer comes as one plain scrip
 from hashlib import sha256
 from pathlib import Path
 
+from iclbook import explorers
+from iclbook.explorers import bundle
 from sphinx.util.fileutil import copy_asset
-
-from iclcore import explorers
-from iclcore.explorers import bundle
 
 
 def scripts() -> dict[str, str]:

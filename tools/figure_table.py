@@ -10,9 +10,8 @@ import nbformat
 from chapters import chapters, recorded
 from docutils import nodes
 from docutils.statemachine import StringList
+from iclbook import gallery
 from sphinx.util.docutils import SphinxDirective
-
-from iclcore import gallery
 
 CALL = re.compile(r"^figures\.(?P<name>\w+\.\w+)\((?P<study>\w*)")
 
@@ -70,7 +69,7 @@ def table(rows):
         figure = f"{{numref}}`{label}`" if label else "animation"
         shows = re.sub("^Figure", "The paper’s Figure", gallery.title(name)).rstrip(".") + "."
         took = f", {seconds:.1f}\u00a0s" if seconds else ""
-        command = f"`python -m iclcore figure {name}`{took}"
+        command = f"`python -m iclbook figure {name}`{took}"
         yield f"| {figure} | {' <br> '.join(filter(None, (shows, command, found)))} |"
 
 

@@ -10,10 +10,9 @@ import io
 import re
 
 import numpy as np
+from iclbook.figures.trace import numbers_of
 from nbformat import NotebookNode
 from PIL import Image, ImageSequence
-
-from iclcore.figures.trace import numbers_of
 
 MOVED = 5  # units of a trace: a twentieth of a pixel, or a grey level
 VISIBLE = 16  # grey levels of 255: an edge that moves by a twentieth of a pixel changes by 13

@@ -7,10 +7,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from iclbook import explorers
+from iclbook.explorers import bundle
 from playwright.sync_api import sync_playwright
-
-from iclcore import explorers
-from iclcore.explorers import bundle
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (

@@ -15,7 +15,7 @@ NOTEBOOK = nbformat.v4.new_notebook(
     cells=[
         nbformat.v4.new_code_cell(source)
         for source in (
-            "from iclcore import explorers\n\ne = explorers.RankOne()\ne",
+            "from iclbook import explorers\n\ne = explorers.RankOne()\ne",
             "import ipywidgets\n\nsaid = ipywidgets.Label()\n"
             "e.observe(lambda change: setattr(said, 'value', f'{change.name} = {change.new}'), "
             "names=e.keys_moved())\nsaid",

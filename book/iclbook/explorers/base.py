@@ -1,0 +1,165 @@
+"""What all explorers are: traits that a page's controls move, one ES module, and a static picture.
+
+With a kernel the object is a widget. In a built page its HTML is a picture with the traits beside
+it, which ``explorers.js`` replaces by the same module, run without a kernel.
+"""
+
+import base64
+import html
+import json
+from typing import Any
+
+import anywidget
+import numpy as np
+import traitlets
+
+from iclbook.explorers import bundle
+from iclbook.figures.style import DOTS, Figure, png
+from iclbook.figures.trace import trace
+
+WIDTH = 880  # of the static picture, in CSS pixels
+
+
+def whole(value: int, label: str, low: int, high: int) -> traitlets.Int:
+    tags = {"label": label, "type": "whole", "min": low, "max": high}
+    return traitlets.Int(value, min=low, max=high).tag(sync=True, **tags)
+
+
+def real(
+    value: float, label: str, low: float, high: float, log: bool = False, step: float | None = None
+) -> traitlets.Float:
+    tags = {"label": label, "type": "real", "min": low, "max": high, "log": log, "step": step}
+    return traitlets.Float(value, min=low, max=high).tag(sync=True, **tags)
+
+
+def choice(value: Any, label: str, options: dict[Any, str]) -> traitlets.Enum:
+    """``options`` are the values, each with the words that the page shows for it."""
+    tags = {"label": label, "type": "choice", "options": list(options)}
+    names = {str(key): words for key, words in options.items()}
+    return traitlets.Enum(list(options), value).tag(sync=True, names=names, **tags)
+
+
+def spectrum(value: tuple[float, ...], label: str = "eigenvalues of Λ") -> traitlets.List:
+    low, high, least, most = 0.01, 0.8, 2, 8
+    tags = {"type": "spectrum", "min": low, "max": high, "least": least, "most": most}
+    each = traitlets.Float(min=low, max=high)
+    held = traitlets.List(each, list(value), minlen=least, maxlen=most)
+    return held.tag(sync=True, label=label, **tags)
+
+
+def position(value: float = 1.0) -> traitlets.Float:
+    """How far through the run the time bar stands: 0 at the start, 1 at the end."""
+    return real(value, "time", 0, 1)
+
+
+class Explorer(anywidget.AnyWidget):
+    """Base: a subclass has traits made by the functions above, ``name`` and ``picture``."""
+
+    name = ""
+    heading = ""
+    _css = bundle.style()
+    title = traitlets.Unicode().tag(sync=True)
+    controls = traitlets.List().tag(sync=True)
+    finite = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, **settings: Any) -> None:
+        unknown = sorted(set(settings) - set(self.keys_moved()))
+        if unknown:
+            known = ", ".join(self.keys_moved())
+            raise ValueError(f"{type(self).__name__} takes {known}, not {', '.join(unknown)}")
+        super().__init__(**settings)
+        self.title = self.heading
+        self.finite = type(self).run_finite is not Explorer.run_finite
+        self.controls = [
+            {
+                "key": key,
+                **{k: v for k, v in self.trait_metadata_of(key).items() if v is not None},
+                "value": getattr(self, key),
+            }
+            for key in self.keys_moved()
+        ]
+        self.on_msg(self._answer)
+
+    @classmethod
+    def keys_moved(cls) -> list[str]:
+        """The traits that controls move, in the order in which the class names them."""
+        order = [key for base in reversed(cls.__mro__) for key in vars(base)]
+        return [key for key in order if "label" in cls.trait_metadata_of(key)]
+
+    @classmethod
+    def trait_metadata_of(cls, key: str) -> dict[str, Any]:
+        trait = cls.class_traits().get(key)
+        hidden = ("sync", "default", "help", "config")
+        return {k: v for k, v in trait.metadata.items() if k not in hidden} if trait else {}
+
+    def settings(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in self.keys_moved()}
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.settings().items())})"
+        )
+
+    # -- what a subclass says ----------------------------------------------------------------------
+
+    def picture(self) -> Figure:
+        """What is seen where scripts are off: the explorer's own settings, drawn by Python."""
+        raise NotImplementedError
+
+    def run_finite(self) -> tuple[list[dict], str]:
+        """The exact run on finite data: series to draw over panels, and a line that says what ran."""
+        raise NotImplementedError
+
+    # -- with a kernel -------------------------------------------------------------------------------
+
+    def _answer(self, _: Any, content: dict, buffers: list) -> None:
+        if not content.get("run"):
+            return
+        try:
+            overlay, note = self.run_finite()
+        except ValueError as wrong:
+            self.send({"note": str(wrong)})
+        else:
+            self.send({"overlay": overlay, "note": note})
+
+    # -- in a page -----------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that the module reads from the model."""
+        hidden = set(anywidget.AnyWidget.class_trait_names()) | {"finite"}
+        return {key: value for key, value in self.get_state().items() if key not in hidden
+                and not key.startswith("_")}  # fmt: skip
+
+    def html(self, figure: Figure) -> str:
+        source = base64.b64encode(png(figure.figure, DOTS)).decode()
+        state = html.escape(json.dumps(self.state(), ensure_ascii=False), quote=True)
+        return (
+            f'<div class="explorer" data-module="{self.name}" data-state="{state}">'
+            f'<img alt="{html.escape(figure.alt, quote=True)}" width="{WIDTH}" '
+            f'src="data:image/png;base64,{source}"></div>'
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
+        shown = super()._repr_mimebundle_(**kwargs)
+        if shown is None:
+            return None
+        data, metadata = shown
+        figure = self.picture()
+        data = {**data, "text/plain": repr(self), "text/html": self.html(figure)}
+        return data, {**metadata, "text/html": {"trace": trace(figure.figure)}}
+
+
+def shown(array: np.ndarray, points: int = 600) -> np.ndarray:
+    """Indices of no more points than a picture can show."""
+    return np.unique(np.linspace(0, len(array) - 1, points).astype(int))
+
+
+def overlay(
+    panel: int, name: str, y: np.ndarray, x: np.ndarray | None = None, color: int = 3, dots: int = 0
+) -> dict:
+    """A series to draw over a panel of the page; ``x`` left out, it has a value a step."""
+    x = np.arange(len(y)) if x is None else np.asarray(x)
+    index = shown(x, 400)
+    index = index[np.isfinite(y[index])]
+    line = {"x": x[index].tolist(), "y": y[index].tolist()}
+    return {"panel": panel, "name": name, "color": color, "dots": dots, **line}

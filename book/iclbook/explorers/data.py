@@ -1,0 +1,206 @@
+"""The explorers of given data: one context, and a mixture of in-context and in-weight sequences."""
+
+import base64
+from dataclasses import replace
+
+import numpy as np
+import traitlets
+from iclcore import theory
+from iclcore.history import History
+from iclcore.models import MergedAttention
+from iclcore.moments import Moments, mix, of_sequences
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import train
+
+from iclbook.explorers import bundle
+from iclbook.explorers.base import Explorer, overlay, position, real, spectrum, whole
+from iclbook.explorers.start import normals, start
+from iclbook.figures import style
+from iclbook.figures.style import Figure, drawn
+
+
+class Task(Explorer):
+    """One context, and what least squares, ridge, principal components and attention make of it."""
+
+    name = "task"
+    heading = "A context, and four ways to answer"
+    _esm = bundle.widget(name)
+    eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
+    examples = whole(12, "examples n", 1, 40)
+    components = whole(4, "components m", 0, 8)
+    ridge = real(0.3, "ridge penalty", 1e-3, 30, log=True)
+    noise = real(0.0, "label noise", 0, 1, step=0.05)
+    seed = whole(2, "seed", 0, 999)
+
+    def context(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """w, inputs and labels as the page draws them, in the eigenbasis."""
+        dim = len(self.eigenvalues)
+        draws = normals(self.seed, dim + (40 + 24) * (dim + 1))
+        w, rows = draws[:dim], draws[dim:].reshape(-1, dim + 1)
+        x = rows[:40, :dim] * np.sqrt(self.eigenvalues)
+        return w, x, x @ w + self.noise * rows[:40, dim]
+
+    def run_finite(self) -> tuple[list[dict], str]:
+        """Attention trained on 5,000 sequences of this length: its error on this context."""
+        values = tuple(sorted(self.eigenvalues, reverse=True))
+        order = np.argsort(self.eigenvalues, kind="stable")[::-1]
+        task = RegressionTask(dim=len(values), context=self.examples, spectrum=values)
+        model = MergedAttention(heads=1, init=1e-2, divisor="context")
+        final = train(model, task.sample(5000, self.seed), 2000, 0.1).final
+        c = final["value"][0, -1, -1] * final["key_query"][0, : task.dim, : task.dim]
+        seen = task.eigenvectors.T @ c.T @ task.eigenvectors
+        w, x, y = self.context()
+        beta = (x[: self.examples, order].T @ y[: self.examples]) / self.examples
+        error = float(np.sum(np.array(values) * (seen.T @ beta - w[order]) ** 2))
+        dot = overlay(0, "attention, P = 5,000", np.array([error]), [self.examples], 3, dots=6)
+        note = (
+            f"Attention trained in Python on 5,000 sequences of {self.examples} examples: its error "
+            f"here is {error:.4f}."
+        )
+        return [{**dot, "label": False}], note
+
+    @drawn
+    def picture(self) -> Figure:
+        w, x, y = self.context()
+        values = np.array(self.eigenvalues)
+        lengths = np.arange(1, 41)
+        errors = {"least squares": [], "ridge": [], "attention": []}
+        for n in lengths:
+            gram, cross = x[:n].T @ x[:n], x[:n].T @ y[:n]
+            task = RegressionTask(dim=len(values), context=int(n), spectrum=tuple(values))
+            guesses = (
+                np.linalg.lstsq(x[:n], y[:n])[0],
+                np.linalg.solve(gram + self.ridge * np.eye(len(values)), cross),
+                theory.learned(task, "context") * cross / n,
+            )
+            for name, guess in zip(errors, guesses, strict=True):
+                errors[name].append(np.sum(values * (guess - w) ** 2))
+        figure, axes = style.canvas(width=7.2, height=3.6)
+        for (name, line), color in zip(
+            errors.items(), (style.BLUE, style.ORANGE, style.PINK), strict=True
+        ):
+            axes.plot(lengths, line, color=color, label=name)
+        axes.set(xlabel="examples n", ylabel="squared error at a query", ylim=(0, 1.5))
+        axes.legend()
+        alt = (
+            "Squared error at a query against the number of examples in one context: least squares is "
+            f"exact from {len(values)} examples on, ridge near it, attention at "
+            f"{errors['attention'][30]:.2f} after 31."
+        )
+        return Figure(figure, alt)
+
+
+class InWeight(Explorer):
+    """The published in-weight run with its mixture moved continuously.
+
+    Its data are the reference's draws at seed 10 and share 0.6, of which 3,000 sequences have tasks
+    of their own and 2,000 share one: at 0.6 the moments are those of the published training set.
+    """
+
+    name = "in_weight"
+    heading = "In weights or in context"
+    _esm = bundle.widget(name)
+    share = real(0.6, "share in context", 0, 1, step=0.01)
+    heads = whole(8, "heads H", 1, 8)
+    init = real(1e-6, "initial weights", 1e-7, 1e-2, log=True)
+    lr = real(5e-4, "learning rate", 5e-5, 1e-3, log=True)
+    steps = whole(4000, "steps", 1000, 4000)
+    seed = whole(1, "seed", 0, 999)
+    at = position()
+    moments = traitlets.Dict().tag(sync=True)
+
+    DRAWN = 5_000, 2_000, 10  # sequences to train on, to test on, seed
+    OWN = 0.6
+
+    def __init__(self, **settings) -> None:
+        super().__init__(**settings)
+        self._kinds = self._draw()
+        self.moments = {name: pack(each) for name, each in self._kinds.items()}
+
+    def model(self) -> MergedAttention:
+        return MergedAttention(heads=self.heads, init=self.init)
+
+    def task(self, share: float) -> RegressionTask:
+        return RegressionTask(dim=4, spectrum="white", in_context=share)
+
+    def _draw(self) -> dict[str, Moments]:
+        from iclcore.reference import draw  # loads torch
+
+        model = MergedAttention()
+        sequences, test, seed = self.DRAWN
+        mixed = draw(self.task(self.OWN), model, sequences, test, seed)
+        noise = draw(self.task(0.0), model, sequences, 0, seed).train
+        own = int(sequences * self.OWN)
+        sets = {
+            "own": mixed.train[:own],
+            "shared": mixed.train[own:],
+            "noise": noise,
+            **mixed.tests,
+        }
+        return {name: single(of_sequences(wide(each), model)) for name, each in sets.items()}
+
+    def mixture(self) -> Moments:
+        if self.share == 0:
+            return self._kinds["noise"]
+        return mix([(self.share, self._kinds["own"]), (1 - self.share, self._kinds["shared"])])
+
+    def history(self, data: Moments | Sequences | None = None) -> History:
+        """The run that the page draws, with its test errors; or the same start on other data."""
+        model = self.model()
+        weights = start(model, np.eye(4), self.seed)
+        tests = {name: self._kinds[name] for name in ("in_weight", "in_context")}
+        data = self.mixture() if data is None else data
+        return train(model, data, self.steps, self.lr, start=weights, tests=tests)
+
+    def run_finite(self) -> tuple[list[dict], str]:
+        """The same start on the published draws at just this share, drawn anew."""
+        from iclcore.reference import draw
+
+        sequences, _, seed = self.DRAWN
+        data = wide(draw(self.task(self.share), self.model(), sequences, 0, seed).train)
+        history = self.history(data)
+        last = history.loss[np.isfinite(history.loss)][-1]
+        note = (
+            f"Trained in Python on {sequences:,} sequences drawn at share {self.share:g}: "
+            f"{last:.4f}, floor {history.floor:.4f}."
+        )
+        return [overlay(0, f"P = {sequences:,}", history.loss, color=3)], note
+
+    @drawn
+    def picture(self) -> Figure:
+        history = self.history()
+        figure, axes = style.canvas(width=7.2, height=3.6)
+        for name, label, color in (
+            ("loss", "training", style.BLACK),
+            ("in_weight", "in-weight test", style.ORANGE),
+            ("in_context", "in-context test", style.BLUE),
+        ):
+            style.curve(axes, history, name, label=label, color=color)
+        axes.axhline(history.floor, **style.DASHED)
+        axes.set(xlabel="step", ylabel="mean squared error", ylim=(0, None))
+        axes.legend()
+        alt = (
+            f"Losses against the step at a share of {self.share:g} in-context sequences: training ends at "
+            f"{history.loss[-1]:.3f}, the in-weight test error falls first and rises again to "
+            f"{history.series['in_weight'][-1]:.2f}, the in-context one ends at "
+            f"{history.series['in_context'][-1]:.2f}."
+        )
+        return Figure(figure, alt)
+
+
+def wide(data: Sequences) -> Sequences:
+    """In float64, where the page computes."""
+    return Sequences(data.x.astype(float), data.y.astype(float), data.every_length)
+
+
+def single(moments: Moments) -> Moments:
+    """Rounded to float32, as the draws are: a page then holds the same bytes wherever it is made."""
+    gram, cross = (each.astype(np.float32).astype(float) for each in (moments.gram, moments.cross))
+    return replace(moments, gram=gram, cross=cross, power=float(np.float32(moments.power)))
+
+
+def pack(moments: Moments) -> dict:
+    """gram's lower triangle and cross in base64 of little-endian float32: 10 KB for 60 features."""
+    parts = moments.gram[np.tril_indices(len(moments.gram))], moments.cross[0]
+    gram, cross = (base64.b64encode(each.astype("<f4").tobytes()).decode() for each in parts)
+    return {"gram": gram, "cross": cross, "power": moments.power}

@@ -1,0 +1,239 @@
+"""The explorers of linear attention on a population: merged, rank one, low rank, context length."""
+
+from dataclasses import replace
+
+import numpy as np
+from iclcore import theory
+from iclcore.history import History
+from iclcore.models import MergedAttention, Model, SeparateAttention
+from iclcore.moments import coefficients, of_population, of_sequences
+from iclcore.task import RegressionTask
+from iclcore.trainer import train
+
+from iclbook.explorers import bundle
+from iclbook.explorers.base import Explorer, choice, overlay, position, real, shown, spectrum, whole
+from iclbook.explorers.start import start
+from iclbook.figures import style
+from iclbook.figures.style import Figure, drawn
+
+SEQUENCES = 5_000  # of the finite run
+
+
+class Population(Explorer):
+    """A model that descends on the population loss, β being a mean over the context."""
+
+    def task(self) -> RegressionTask:
+        values = tuple(self.eigenvalues)
+        return RegressionTask(dim=len(values), context=self.context, spectrum=values)
+
+    def model(self) -> Model:
+        raise NotImplementedError
+
+    def history(self, finite: bool = False) -> History:
+        """The run that the page draws; or the same start on SEQUENCES sequences."""
+        task, model = self.task(), self.model()
+        data = task.sample(SEQUENCES, self.seed) if finite else of_population(task, model)
+        weights = start(model, task.eigenvectors, self.seed)
+        return train(model, data, self.steps, self.lr, start=weights)
+
+    def run_finite(self) -> tuple[list[dict], str]:
+        history = self.history(finite=True)
+        series = [overlay(0, f"P = {SEQUENCES:,}", history.loss)]
+        return series, finite_note(history)
+
+    @drawn
+    def picture(self) -> Figure:
+        task, history = self.task(), self.history()
+        figure, axes = style.canvas(width=7.2, height=3.6)
+        style.curve(axes, history, color=style.BLACK)
+        style.levels(axes, self.levels())
+        axes.set(xlabel="step", ylabel="mean squared error", ylim=(0, None))
+        alt = (
+            f"{self.heading}. The loss against the step falls from {history.loss[0]:.3g} to "
+            f"{history.loss[-1]:.3g}; dashed lines are theory's plateaus, {len(self.levels())} of "
+            f"them, for the eigenvalues {', '.join(f'{v:.3g}' for v in task.eigenvalues)}."
+        )
+        return Figure(figure, alt)
+
+    def levels(self) -> np.ndarray:
+        return theory.plateau_losses(self.task())
+
+
+def finite_note(history: History) -> str:
+    last = history.loss[np.isfinite(history.loss)][-1]
+    seconds = history.seconds["moments"] + history.seconds["descent"]
+    return (
+        f"Trained in Python on {SEQUENCES:,} sequences in {seconds:.2f} s: the loss ends at "
+        f"{last:.4f}; the least that linear attention can reach on them is {history.floor:.4f}."
+    )
+
+
+class Merged(Population):
+    """Merged key and query: one abrupt drop, from one fixed point to the other."""
+
+    name = "merged"
+    heading = "Merged key and query: one abrupt drop"
+    _esm = bundle.widget(name)
+    eigenvalues = spectrum((0.25, 0.25, 0.25, 0.25))
+    init = real(1e-3, "initial weights", 1e-6, 0.1, log=True)
+    heads = whole(8, "heads H", 1, 16)
+    context = whole(31, "context N", 1, 200)
+    lr = real(0.03, "learning rate", 0.01, 3, log=True)
+    steps = whole(3000, "steps", 200, 4000)
+    seed = whole(1, "seed", 0, 999)
+    at = position()
+
+    def model(self) -> MergedAttention:
+        return MergedAttention(heads=self.heads, init=self.init, divisor="context")
+
+    def levels(self) -> np.ndarray:
+        return theory.plateau_losses(self.task())[[0, -1]]
+
+
+class RankOne(Population):
+    """Separate key and query of rank one: eigenvectors are learned one after another."""
+
+    name = "rank_one"
+    heading = "Rank one: one eigenvector after another"
+    _esm = bundle.widget(name)
+    eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
+    init = real(0.03, "initial weights", 0.003, 0.3, log=True)
+    heads = whole(5, "heads H", 1, 10)
+    context = whole(31, "context N", 1, 200)
+    lr = real(0.5, "learning rate", 0.05, 5, log=True)
+    steps = whole(4000, "steps", 500, 12_000)
+    seed = whole(1, "seed", 0, 999)
+    at = position()
+
+    def model(self) -> SeparateAttention:
+        return SeparateAttention(heads=self.heads, init=self.init, divisor="context")
+
+    def run_finite(self) -> tuple[list[dict], str]:
+        history = self.history(finite=True)
+        values = history.series["value"]
+        series = [overlay(0, f"P = {SEQUENCES:,}", history.loss)]
+        for h in range(self.heads):
+            line = overlay(1, f"head {h + 1}, P = {SEQUENCES:,}", values[:, h])
+            series.append({**line, "label": False})
+        return series, finite_note(history)
+
+    @drawn
+    def picture(self) -> Figure:
+        task, history = self.task(), self.history()
+        figure, (left, right) = style.canvas(2, width=8.4, height=3.4)
+        style.curve(left, history, color=style.BLACK)
+        style.levels(left, self.levels())
+        left.set(xlabel="step", ylabel="mean squared error", ylim=(0, None))
+        value, index = history.series["value"], shown(history.loss)
+        for size in theory.head_limit(task, "context"):
+            right.axhline(size, **style.DASHED)
+        right.plot(history.steps[index], value[index])
+        right.set(xlabel="step", ylabel="value of each head")
+        alt = (
+            f"Left: the loss falls in steps from {history.loss[0]:.3g} to {history.loss[-1]:.3g} and "
+            "rests at the dashed plateaus of theory. Right: the heads' values rise one after another "
+            "to the dashed sizes that theory gives each eigenvector."
+        )
+        return Figure(figure, alt)
+
+
+class LowRank(Population):
+    """Separate key and query of rank R: a head learns R eigenvectors before the next plateau."""
+
+    name = "low_rank"
+    heading = "Low rank: R eigenvectors a head"
+    _esm = bundle.widget(name)
+    eigenvalues = spectrum(tuple(RegressionTask(dim=8, spectrum="power").eigenvalues.round(6)))
+    rank = choice(2, "rank R", {1: "1", 2: "2", 4: "4", 8: "8"})
+    init = real(0.05, "initial weights", 0.003, 0.3, log=True)
+    heads = whole(9, "heads H", 1, 10)
+    context = whole(31, "context N", 1, 200)
+    lr = real(0.8, "learning rate", 0.05, 5, log=True)
+    steps = whole(3000, "steps", 500, 4000)
+    seed = whole(1, "seed", 0, 999)
+    at = position()
+
+    def model(self) -> SeparateAttention:
+        return SeparateAttention(
+            heads=self.heads, init=self.init, rank=self.rank, divisor="context"
+        )
+
+
+class ContextLength(Explorer):
+    """Merged attention trained on contexts of one length or of all up to it, tested on others."""
+
+    name = "context_length"
+    heading = "Context length: trained on one, tested on others"
+    _esm = bundle.widget(name)
+    eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
+    context = whole(31, "train length N", 1, 100)
+    test = whole(10, "test length", 1, 100)
+    pooling = choice("mean", "β is", {"mean": "the mean", "sum": "sum / N"})
+    init = real(0.01, "initial weights", 1e-4, 0.1, log=True)
+    heads = whole(4, "heads H", 1, 16)
+    lr = real(0.1, "learning rate", 0.01, 3, log=True)
+    steps = whole(2000, "steps", 200, 4000)
+    seed = whole(1, "seed", 0, 999)
+    at = position()
+
+    def task(self, every: bool = False, context: int | None = None) -> RegressionTask:
+        values = tuple(self.eigenvalues)
+        size = self.context if context is None else context
+        return RegressionTask(dim=len(values), context=size, spectrum=values, every_length=every)
+
+    def run_finite(self) -> tuple[list[dict], str]:
+        """Both models trained on sequences, tested on 2,000 fresh ones of each of a few lengths."""
+        mean = self.pooling == "mean"
+        divisor = "context" if mean else "one"
+        scale = 1.0 if mean else self.context  # a sum divided by N: y over N, then β is a mean
+        model = MergedAttention(heads=self.heads, init=self.init, divisor=divisor)
+        lengths = np.unique(np.geomspace(1, 100, 12).astype(int))
+        series, ends = [], []
+        for color, every in enumerate((False, True)):
+            task = self.task(every)
+            data = task.sample(SEQUENCES // 5, self.seed)
+            weights = start(model, task.eigenvectors, self.seed)
+            moments = scaled(of_sequences(data, model), scale)
+            final = train(model, moments, self.steps, self.lr, start=weights).final
+            c = coefficients(model.factors(final, task.dim), moments.features)
+            errors = []
+            for n in lengths:
+                fresh = self.task(context=int(n)).sample(2000, self.seed + 1)
+                errors.append(scaled(of_sequences(fresh, model), scale).loss(c))
+            name = f"{('one length', 'every length')[every]}, finite"
+            line = overlay(0, name, np.array(errors), lengths, color, dots=4)
+            series.append({**line, "label": False})
+            ends.append(errors[-1])
+        note = (
+            f"Dots: both models trained in Python on {SEQUENCES // 5:,} sequences, tested on 2,000 "
+            f"fresh ones of each length; on {lengths[-1]} examples {ends[0]:.3f} and {ends[1]:.3f}."
+        )
+        return series, note
+
+    @drawn
+    def picture(self) -> Figure:
+        lengths = np.arange(1, 101)
+        figure, axes = style.canvas(width=7.2, height=3.6)
+        errors = {}
+        for every, color in ((False, style.BLUE), (True, style.ORANGE)):
+            task = self.task(every)
+            end = (task.eigenvectors * theory.learned(task, "context")) @ task.eigenvectors.T
+            tests = [self.task(context=int(n)) for n in lengths]
+            errors[every] = [theory.population_loss(t, end, "context") for t in tests]
+            label = "trained on every length" if every else "trained on one length"
+            axes.plot(lengths, errors[every], color=color, label=label)
+        best = [theory.plateau_losses(self.task(context=int(n)))[-1] for n in lengths]
+        axes.plot(lengths, best, **style.DASHED, label="best for each length")
+        axes.set(xlabel="examples in the test context", ylabel="mean squared error", ylim=(0, 2))
+        axes.legend()
+        alt = (
+            f"Error against the length of the test context. Trained on {self.context} examples only, "
+            f"the error on 5 is {errors[False][4]:.2f}; trained on every length up to it, "
+            f"{errors[True][4]:.2f}; the best for 5 is {best[4]:.2f}."
+        )
+        return Figure(figure, alt)
+
+
+def scaled(moments, by: float):
+    """Moments of the same data with S divided by ``by``."""
+    return replace(moments, gram=moments.gram / by**2, cross=moments.cross / by)

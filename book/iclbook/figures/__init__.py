@@ -1,0 +1,41 @@
+"""One function a figure: what a study found in, a picture with its alt text out."""
+
+from iclbook.figures import (
+    conservation,
+    context_length,
+    finite_data,
+    how_it_is_fast,
+    in_weight,
+    low_rank,
+    merged,
+    optimality,
+    phase_diagram,
+    plateaus,
+    rank_one,
+    small_scores,
+    softmax,
+    task,
+    task_allocation,
+    two_papers,
+)
+from iclbook.figures.style import Figure
+
+__all__ = [
+    "Figure",
+    "conservation",
+    "context_length",
+    "finite_data",
+    "how_it_is_fast",
+    "in_weight",
+    "low_rank",
+    "merged",
+    "optimality",
+    "phase_diagram",
+    "plateaus",
+    "rank_one",
+    "small_scores",
+    "softmax",
+    "task",
+    "task_allocation",
+    "two_papers",
+]

@@ -1,0 +1,122 @@
+"""How figures look: theory dashed, simulation solid, Okabe and Ito's colours, alt text with each."""
+
+import base64
+import io
+from dataclasses import dataclass
+from html import escape
+
+from iclcore.picture import (
+    AMBER,
+    BLACK,
+    BLUE,
+    DASHED,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALETTE,
+    PINK,
+    SKY,
+    YELLOW,
+    Picture,
+    canvas,
+    curve,
+    drawn,
+    levels,
+    png,
+)
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from iclbook.figures.trace import trace
+
+__all__ = [
+    "AMBER",
+    "BLACK",
+    "BLUE",
+    "DASHED",
+    "GREEN",
+    "GREY",
+    "ORANGE",
+    "PALETTE",
+    "PINK",
+    "SKY",
+    "YELLOW",
+    "Animation",
+    "Figure",
+    "Picture",
+    "canvas",
+    "curve",
+    "drawn",
+    "levels",
+    "network",
+    "png",
+]
+
+DOTS = 110  # an inch, of pictures within a page's own code: one of 7.2 inches stays below 60 KB
+
+
+class Figure(Picture):
+    """A picture of the book: displays itself in a notebook, with a trace of what it draws."""
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        picture = base64.b64encode(self.file()).decode()
+        width = int(self.figure.get_figwidth() * 96)
+        return (
+            {"image/png": picture, "text/plain": self.alt},
+            {"image/png": {"alt": self.alt, "width": width, "trace": trace(self.figure)}},
+        )
+
+
+@dataclass(frozen=True)
+class Animation:
+    """Frames and what they show; plays in a page, stands still for those who asked for that."""
+
+    frames: list[Canvas]
+    alt: str
+    seconds: float = 0.2
+    suffix = ".webp"
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        pictures = self._pictures()
+        still, moving = (
+            "data:image/webp;base64," + base64.b64encode(self._webp(frames)).decode()
+            for frames in (pictures[-1:], pictures)
+        )
+        source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{still}">'
+        image = f'<img class="animation" alt="{escape(self.alt)}" src="{moving}">'
+        return (
+            {"text/html": f"<picture>{source}{image}</picture>", "text/plain": self.alt},
+            {"text/html": {"trace": " ".join(trace(frame) for frame in self.frames)}},
+        )
+
+    def file(self) -> bytes:
+        """All frames as one animated file, the last held longer."""
+        return self._webp(self._pictures())
+
+    def _pictures(self) -> list:
+        from PIL import Image
+
+        return [Image.open(io.BytesIO(png(frame, DOTS))).convert("RGB") for frame in self.frames]
+
+    def _webp(self, pictures: list) -> bytes:
+        first, *rest = pictures
+        hold = [int(1000 * self.seconds)] * len(rest) + [3000]
+        file = io.BytesIO()
+        first.save(
+            file, "WEBP", save_all=True, append_images=rest, duration=hold, loop=0, quality=60
+        )
+        return file.getvalue()
+
+
+def network(axes: Axes, layers: list[list[tuple[float, float, str]]], edges: list) -> None:
+    """A network drawn by its numbers: units (x, y, label) and edges (from, to, style)."""
+    for (x0, y0), (x1, y1), style in edges:
+        axes.plot([x0, x1], [y0, y1], zorder=1, **style)
+    for layer in layers:
+        for x, y, label in layer:
+            axes.scatter([x], [y], s=330, color="white", edgecolor=BLACK, linewidth=1, zorder=2)
+            axes.annotate(label, (x, y), ha="center", va="center", fontsize=8, zorder=3)
+    axes.set_axis_off()

@@ -1,0 +1,198 @@
+"""The picture of any one run, or of a sweep: theory dashed, simulation solid, Okabe and Ito's colours.
+
+The only room that knows matplotlib; the book draws in the same style.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+
+import matplotlib as mpl
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from iclcore import theory
+from iclcore.history import History
+from iclcore.run import Run
+from iclcore.spectral import spectra
+from iclcore.sweep import Swept
+from iclcore.task import RegressionTask
+from iclcore.theory.multihead import MultiTask, flow
+
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, AMBER, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#F0E442", "#000000", "#767676"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER, BLACK)
+
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": mpl.cycler(color=PALETTE),
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
+MOST_CURVES = 400  # of a sweep: more are a blot
+
+
+def png(figure: Canvas, dots: int) -> bytes:
+    """The picture as a file, with so many dots an inch."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=dots)
+    return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A matplotlib figure and the sentence that says what it shows."""
+
+    figure: Canvas
+    alt: str
+
+    suffix = ".png"
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def file(self) -> bytes:
+        """The picture as a file."""
+        return png(self.figure, 160)
+
+
+def drawn(function: Callable) -> Callable:
+    """Draw in the book's style, whatever the reader's own settings are."""
+
+    @wraps(function)
+    def inside(*args, **kwargs):
+        with mpl.rc_context(STYLE):
+            return function(*args, **kwargs)
+
+    return inside
+
+
+def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 3.4, **grid):
+    """A canvas and its axes; with ``rows=0`` none yet."""
+    figure = Canvas(figsize=(width, height), facecolor="white")
+    return figure, figure.subplots(rows, columns, **grid) if rows else None
+
+
+def levels(
+    axes: Axes,
+    losses: Float[np.ndarray, " levels"],
+    name: str = r"$\mathcal{L}(\mathcal{M}_%d)$",
+    without: tuple[int, ...] = (),
+) -> None:
+    """Dashed lines at the losses of the fixed points, each labelled at the right end.
+
+    ``without`` are those whose labels would overprint.
+    """
+    for m, loss in enumerate(losses):
+        axes.axhline(loss, **DASHED)
+        if name and m not in without:
+            axes.annotate(
+                name % m, (1, loss), xycoords=("axes fraction", "data"), xytext=(3, 0),
+                textcoords="offset points", va="center", fontsize=8, color=GREY,
+            )  # fmt: skip
+
+
+def curve(
+    axes: Axes, history: History, name: str = "loss", rate: float | None = None, **style
+) -> None:
+    """One recorded series against steps, or time at this learning rate; no more points than a
+    picture can show."""
+    shown = np.unique(np.linspace(0, len(history.steps) - 1, 2000).astype(int))
+    x = history.steps if rate is None else rate * history.steps
+    axes.plot(x[shown], history.series[name][shown], **style)
+
+
+@drawn
+def run(history: History, task: RegressionTask) -> Picture:
+    """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
+    values = history.series.get("value")
+    figure, axes = canvas(columns=2 if values is not None else 1, squeeze=False)
+    left = axes[0, 0]
+    for name, label in {
+        "loss": "training",
+        "test_in_weight": "in-weight test",
+        "test_in_context": "in-context test",
+    }.items():
+        if name in history.series:
+            curve(left, history, name, label=label)
+    if task.in_context == 1 and history.engine != "rows":
+        levels(left, theory.plateau_losses(task))
+    if history.floor is not None:
+        left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
+    left.set(xlabel="step", ylabel="mean squared error")
+    left.legend(fontsize=8, loc="center right")
+    if values is not None:
+        curve(axes[0, 1], history, "value")
+        axes[0, 1].set(xlabel="step", ylabel="value weight of each head")
+    final = history.loss[np.isfinite(history.loss)][-1]
+    alt = (
+        f"Training loss against step: from {history.loss[0]:.3g} to {final:.3g} "
+        f"in {len(history.loss):,} steps."
+    )
+    return Picture(figure, alt)
+
+
+@drawn
+def multihead_run(history: History, task: MultiTask) -> Picture:
+    """What ``train --model multihead --show`` shows: the loss, ω and μ, with the flow's."""
+    omega, mu = spectra(history)
+    t = history.series["time"]
+    path = flow(task, omega[0], mu[0], np.linspace(0, t[-1], 201)) if t[-1] else None
+    figure, axes = canvas(columns=3, width=9.6)
+    shown = np.unique(np.linspace(0, len(t) - 1, 2000).astype(int))
+    axes[0].plot(t[shown], history.loss[shown], color=PINK, linewidth=0.8)
+    for panel, values, name in ((axes[1], omega, r"$\omega$"), (axes[2], mu, r"$\mu$")):
+        for i in range(task.tasks):
+            color = PALETTE[i % len(PALETTE)]
+            lines = panel.plot(t[shown], values[shown, :, i], color=color)
+            lines[0].set_label(f"task {i + 1}")
+        panel.set(ylabel=f"{name} of each head and task")
+    if path:
+        for panel, values in (
+            (axes[0], path.loss.sum(-1)),
+            (axes[1], path.omega),
+            (axes[2], path.mu),
+        ):
+            panel.plot(path.t, values.reshape(len(path.t), -1), **DASHED)
+    for panel in axes:
+        panel.set(xlabel="time (sum of learning rates)")
+    axes[0].set(ylabel="loss of all tasks", ylim=(0, None))
+    axes[1].legend(fontsize=8)
+    alt = (
+        f"Loss of {task.tasks} tasks, from {history.loss[0]:.3g} to {history.loss[-50:].mean():.3g}, "
+        "and ω and μ of every head and task against time; dashed, the gradient flow."
+    )
+    return Picture(figure, alt)
+
+
+@drawn
+def swept(found: Swept) -> Picture:
+    """What ``sweep`` leaves beside its table: the curves, coloured by the first thing that differs.
+
+    The seed comes last: it is what curves of one colour differ in.
+    """
+    name = min(found.axes, key=lambda name: name == "seed", default="seed")
+    groups: dict[str, list[Run]] = {}
+    for run in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
+        groups.setdefault(str(run.row.get(name)), []).append(run)
+    colors = PALETTE
+    if len(groups) > len(PALETTE):
+        colors = mpl.colormaps["viridis"](np.linspace(0, 0.95, len(groups)))
+    figure, panel = canvas()
+    for (value, runs), color in zip(groups.items(), colors, strict=False):
+        for label, run in zip([value] + [None] * len(runs), runs, strict=False):
+            history = found.history(run)
+            curve(panel, history, color=color, linewidth=0.8, alpha=0.8, label=label)
+    if 1 < len(groups) <= 12:
+        panel.legend(title=name, fontsize=8)
+    panel.set(xlabel="step", ylabel="mean squared error")
+    ends = ", ".join(f"{len(found.ended(how))} {how}" for how in ("finished", "diverged", "failed"))
+    alt = f"Training loss against step of a sweep's runs, a colour for each {name}: {ends}."
+    return Picture(figure, alt)

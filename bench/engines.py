@@ -24,13 +24,13 @@ def published(case: tuple) -> dict:
     task, model, sequences, steps, lr = case
     seconds = {}
     clock = time.perf_counter()
-    draw = reference.draw(task, model, sequences)
+    draw = reference.sample(task, sequences)
     seconds["data"] = time.perf_counter() - clock
-    of_sequences(draw.train[:64], model)  # what is compiled is not counted
+    of_sequences(draw[:64], model)  # what is compiled is not counted
     clock = time.perf_counter()
-    moments = of_sequences(draw.train, model)
+    moments = of_sequences(draw, model)
     seconds["moments"] = time.perf_counter() - clock
-    descent = MomentDescent(model, draw.start, moments, [], lr)
+    descent = MomentDescent(model, draw.start(model), moments, [], lr)
     clock = time.perf_counter()
     descent.advance(steps)
     seconds["descent"] = time.perf_counter() - clock
@@ -45,8 +45,8 @@ def memory() -> float:
 def against_naive(case: tuple, row: dict, times: int) -> dict:
     """What the naive step, timed here and now, would take for a published run, and how many times more."""
     task, model, sequences, steps, lr = case
-    draw = reference.draw(task, model, sequences)
-    naive = step_seconds(model, draw.start, draw.train, lr, times)
+    draw = reference.sample(task, sequences)
+    naive = step_seconds(model, draw.start(model), draw, lr, times)
     return {
         "naive_step": naive,
         "naive_hours": naive * steps / 3600,
@@ -58,11 +58,11 @@ def against_naive(case: tuple, row: dict, times: int) -> dict:
 def softmax(sequences: int) -> dict:
     """The first published command with --softmax: naive, plain torch on the query's row, fused."""
     task, model = FIRST[0], MergedAttention(heads=8, init=1e-6, softmax=True)
-    draw = reference.draw(task, model, sequences)
-    naive = step_seconds(model, draw.start, draw.train, 1e-3, 5)
-    torch_rows = AutogradDescent(model, draw.start, draw.train, [], 1e-3)
+    draw = reference.sample(task, sequences)
+    naive = step_seconds(model, draw.start(model), draw, 1e-3, 5)
+    torch_rows = AutogradDescent(model, draw.start(model), draw, [], 1e-3)
     plain = best_seconds(lambda: torch_rows.advance(3), 3) / 3
-    fused, threads = row_step(model, draw.start, draw.train, 30)
+    fused, threads = row_step(model, draw.start(model), draw, 30)
     # per head and token E in each of score, context, pull and slope's return, 6 for the exponential
     tokens, size = task.context + 1, task.dim + 1
     products = sequences * model.heads * (tokens * (4 * size + 6) + 3 * task.dim * size)

@@ -257,7 +257,7 @@ def run_theory(options: argparse.Namespace, refuse: Callable) -> int:
             lines += [f"merged_loss,,{t},{x:.17g}" for t, x in zip(steps, course, strict=True)]
         for d, limit in enumerate(theory.head_limit(task, model.divisor), start=1):
             if options.init < limit:
-                s = theory.head_course(task, d, options.init, time, model.divisor)
+                s = theory.head_course(task, d, time, options.init, model.divisor)
                 lines += [f"head_value,{d},{t},{x:.17g}" for t, x in zip(steps, s, strict=True)]
     except ValueError as error:  # a start too small or too large to compute with
         refuse(

@@ -6,7 +6,7 @@ The loops are in ``compiled``; there (d, a) of W_h[d, a] and of c[d, a, b] are o
 import numpy as np
 
 from iclcore.compiled import descend
-from iclcore.models import Factors, Model, Weights
+from iclcore.models import Factors, Model, Weights, scoring
 from iclcore.moments import Features, Moments, coefficients
 
 
@@ -54,12 +54,10 @@ def gradient(factors: Factors, moments: Moments) -> Factors:
     c = coefficients(factors, kind)
     pull = 2 / len(c) * (c @ moments.gram - moments.cross)
     pull = pull.reshape(len(c), kind.dim, kind.pairs)[:, :, kind.pair]  # (O, D, A, B)
-    *scoring, v = factors
-    if len(scoring) == 1:
-        (w,) = scoring
+    w, v = scoring(factors), factors[-1]
+    if len(factors) == 2:
         return np.einsum("odab,hob->hda", pull, v), np.einsum("odab,hda->hob", pull, w)
-    key, query = scoring
-    w, dw = np.einsum("hrd,hra->hda", query, key), np.einsum("odab,hob->hda", pull, v)
+    (key, query, _), dw = factors, np.einsum("odab,hob->hda", pull, v)
     return (
         np.einsum("hrd,hda->hra", query, dw),
         np.einsum("hra,hda->hrd", key, dw),

@@ -16,13 +16,16 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, predictor
+from iclcore.task import RegressionTask
 from iclcore.versions import versions
 
 if TYPE_CHECKING:
     from iclcore.moments import Moments
 
 SERIES = "series"
-WEIGHTS = ("snapshots", "final")
+WEIGHTS = ("start", "snapshots", "final")
+MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, CubicMLP)}
 ENDS = ("finished", "interrupted", "diverged")
 WHOLE = "whole"  # the CSV line that says what follows it
 PART = 10_000  # rows that are text at a time
@@ -37,7 +40,8 @@ class History:
     """One run: ``series`` a row a step (``loss`` and whatever else was recorded, each (steps,) or
     (steps, H)), every row from before its step; weights at the chosen steps and at the end.
 
-    ``steps`` numbers the rows; ``snapshots[name][i]`` are the weights before step ``snapshot_steps[i]``.
+    ``steps`` numbers the rows; ``snapshots[name][i]`` are the weights before step ``kept[i]``, ``start`` and
+    ``final`` the first and the last.
     ``ended`` is ``finished``, ``interrupted`` or ``diverged``: then the last loss is not finite.
     ``past_edge``: of a run whose loss rises, the step from which learning rate × sharpness exceeds 2.
     """
@@ -49,8 +53,9 @@ class History:
     floor_found: float | None = None
     past_edge: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    snapshot_steps: np.ndarray = field(default_factory=lambda: np.arange(0))
+    kept: np.ndarray = field(default_factory=lambda: np.arange(0))
     snapshots: dict[str, np.ndarray] = field(default_factory=dict)
+    start: dict[str, np.ndarray] = field(default_factory=dict)
     final: dict[str, np.ndarray] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     steps: np.ndarray | None = None
@@ -74,6 +79,41 @@ class History:
     @property
     def seed(self) -> int | None:
         return self.settings.get("seed")
+
+    @property
+    def task(self) -> RegressionTask | None:
+        """What its sequences were drawn from; of arrays of one's own there is none."""
+        known = self.settings.get("RegressionTask")
+        return known and RegressionTask(**known)
+
+    @property
+    def model(self) -> Model:
+        (name,) = MODELS.keys() & self.settings
+        return MODELS[name](**self.settings[name])
+
+    @property
+    def lr(self) -> float:
+        return self.settings["lr"]
+
+    @property
+    def time(self) -> np.ndarray:
+        """Learning rate times step: in it runs at any rate lie on the same curve."""
+        return self.series.get("time", self.settings.get("lr", np.nan) * self.steps)
+
+    @property
+    def value(self) -> np.ndarray:
+        """Each head's value weight v_h, (steps, H)."""
+        return self.series["value"]
+
+    @property
+    def predictors(self) -> np.ndarray:
+        """M of ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
+        model = self.model
+        if model.softmax:
+            raise ValueError("predictors takes a linear run: with softmax there is no such M")
+        size = self.snapshots["value"].shape[-1] if "value" in self.snapshots else None
+        dim = int(self.snapshots["first"].shape[-1] ** 0.5) if size is None else size - 1
+        return predictor(model.factors(self.snapshots, dim))
 
     def record(self) -> dict:
         """All but the arrays."""
@@ -158,7 +198,7 @@ class History:
         arrays = {f"{SERIES}/{name}": array for name, array in self.series.items()}
         for kind in WEIGHTS:
             arrays |= {f"{kind}/{name}": array for name, array in getattr(self, kind).items()}
-        arrays |= {"steps": self.steps, "snapshot_steps": self.snapshot_steps}
+        arrays |= {"steps": self.steps, "kept": self.kept}
         # by name, for the zip's own directory has no checksum: a flipped bit there can drop one
         record = np.array(json.dumps(self.record() | {"arrays": sorted(arrays)}))
         write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
@@ -257,7 +297,7 @@ def _checked(series: dict, record: dict, steps: np.ndarray, **weights) -> Histor
     if not finite[:-1].all() or not (finite[-1] or history.ended == "diverged"):
         raise Damaged("takes a finite loss, but in the last row of a run that diverged")
     for name, stack in history.snapshots.items():
-        if not stack.shape or len(stack) != history.snapshot_steps.size:
+        if not stack.shape or len(stack) != history.kept.size:
             raise Damaged(f"has not one {name} for each of its snapshot steps")
     for name, array in [*history.snapshots.items(), *history.final.items()]:
         if array.dtype.kind != "f":

@@ -47,7 +47,7 @@ class Model:
         raise NotImplementedError
 
     def factors(self, weights: Weights, dim: int) -> Factors:
-        """Views of the weights that can move: (W, v) or (K, Q, v)."""
+        """Views of the weights that can move, (W, v) or (K, Q, v), of one set of weights or of a stack."""
         raise NotImplementedError
 
     def start(
@@ -83,7 +83,7 @@ class MergedAttention(Model):
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         # the query's token has y = 0, and only the last `outputs` rows of a value reach ŷ
-        return weights["key_query"][:, :dim], weights["value"][:, dim:]
+        return weights["key_query"][..., :dim, :], weights["value"][..., dim:, :]
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
         weights["key_query"][:, :dim, -1] = 0
@@ -116,7 +116,7 @@ class SeparateAttention(Model):
         ]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
-        return weights["key"], weights["query"][:, :, :dim], weights["value"][:, dim:]
+        return weights["key"], weights["query"][..., :dim], weights["value"][..., dim:, :]
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
         weights["key"][:, :, -1] = 0
@@ -139,8 +139,9 @@ class CubicMLP(Model):
         ]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
-        first = weights["first"][0].reshape(self.heads, dim, dim)  # z's first index is β's
-        return first.transpose(0, 2, 1), weights["second"][0].T[:, :, None]
+        first, second = weights["first"][..., 0, :, :], weights["second"][..., 0, :, :]
+        first = first.reshape(*first.shape[:-1], dim, dim)  # z's first index is β's
+        return np.swapaxes(first, -1, -2), np.swapaxes(second, -1, -2)[..., None]
 
 
 def trainable(name: str, value: object) -> Model:
@@ -157,6 +158,20 @@ def feature_count(model: Model, dim: int, outputs: int) -> int:
 def _gaussian(layers: Sequence[Layer], seed: int) -> Weights:
     rng = np.random.default_rng(seed)
     return {a.name: a.std * rng.standard_normal((a.count, *a.shape)) for a in layers}
+
+
+def scoring(factors: Factors) -> np.ndarray:
+    """W_h of every head, (…, H, D, E): x_qᵀ W_h x_m is its score, of separate key and query Qᵀ K."""
+    *parts, _ = factors
+    return parts[0] if len(parts) == 1 else np.einsum("...rd,...ra->...da", parts[1], parts[0])
+
+
+def predictor(factors: Factors) -> np.ndarray:
+    """M of ŷ = βᵀ M x_q, (…, D, D): Σ_h v_h W_hᵀ without the labels' column, for one output."""
+    w, v = scoring(factors), factors[-1]
+    if v.shape[-2] != 1:
+        raise ValueError(f"predictor takes one output, not {v.shape[-2]}")
+    return np.einsum("...hda,...h->...ad", w[..., : w.shape[-2]], v[..., 0, -1])
 
 
 def values(factors: Factors) -> np.ndarray:

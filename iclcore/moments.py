@@ -7,7 +7,7 @@ This is exact for a finite set, and a step on it costs the same whatever the num
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dpstrf
 from tqdm import tqdm
 
 from iclcore.compiled import fill_features
-from iclcore.models import CubicMLP, Factors, Model
+from iclcore.models import CubicMLP, Factors, Model, scoring
 from iclcore.task import RegressionTask, Sequences, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
@@ -99,12 +99,29 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
 
 def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
     """c of a model's factors: ŷ = cᵀφ."""
-    *scoring, v = factors
-    w = scoring[0] if len(scoring) == 1 else np.einsum("hrd,hra->hda", scoring[1], scoring[0])
-    dense = np.einsum("hda,hob->odab", w, v)
+    v = factors[-1]
+    dense = np.einsum("hda,hob->odab", scoring(factors), v)
     c = np.zeros((v.shape[1], kind.dim, kind.pairs))
     np.add.at(c, (slice(None), slice(None), kind.pair), dense)
     return c.reshape(v.shape[1], -1)
+
+
+def averages(data: "Sequences | RegressionTask | Moments", model: Model) -> Moments:
+    """What a model trains on: of sequences, kept with them for other runs; of a task, its population's."""
+    if isinstance(data, Moments):
+        return data
+    if isinstance(data, RegressionTask):
+        return _known_population(data, model.__class__(divisor=model.divisor))
+    key = isinstance(model, CubicMLP), model.divisor  # all that moments depend on
+    if key not in data.averages:
+        data.averages[key] = of_sequences(data, model)
+    return data.averages[key]
+
+
+@lru_cache(maxsize=4)
+def _known_population(task: RegressionTask, model: Model) -> Moments:
+    """For runs that differ in their start: one model of a kind stands for all."""
+    return of_population(task, model)
 
 
 def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:

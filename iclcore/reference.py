@@ -6,7 +6,7 @@ and the order of its sums: past the edge of stability the last bit of a number d
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -23,27 +23,27 @@ CHUNK = 10_000
 
 
 @dataclass(frozen=True)
-class Draw:
-    """What a published run starts from. The test sets are there if their size is not 0."""
+class Published(Sequences):
+    """The training set of a published run, with its test sets, and where each model starts on it.
 
-    train: Sequences
-    tests: dict[str, Sequences]
-    start: Weights
-    covariance: Float[np.ndarray, "D D"]
-    state: torch.Tensor  # PyTorch's generator between the data and the weights
+    ``task`` has the eigenvectors that were drawn; the shared W is not its own but in the labels only.
+    """
 
-    def start_of(self, model: Model) -> Weights:
-        """Where another model would start: data is drawn before weights, so all share one set."""
+    tests: dict[str, Sequences] = field(default_factory=dict)
+    state: torch.Tensor | None = None  # PyTorch's generator between the data and the weights
+
+    def start(self, model: Model) -> Weights:
+        """A model's initial weights: data is drawn before weights, so all models share one set."""
         generator = torch.Generator()
         generator.set_state(self.state)
-        sizes = self.train.x.shape[2], self.train.y.shape[2]
+        sizes = self.x.shape[2], self.y.shape[2]
         return model.start(*sizes, draw=lambda layers: _weights(layers, generator))
 
 
-def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed: int = 10) -> Draw:
-    """Training set, test sets and initial weights of the published run with this seed.
+def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
+    """Training set, ``test`` sequences of each kind if any, and starts of the published run with this seed.
 
-    Of the task, ``seed`` and given eigenvectors play no part: the reference draws its own covariance.
+    Of the task, ``seed`` and given eigenvectors play no part: the reference draws its own.
     """
     whole("sequences", sequences)
     check_seed("seed", seed)
@@ -53,9 +53,9 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
     shared = torch.randn(task.dim, task.outputs, generator=generator)
     shared = shared * task.dim**0.5 / shared.norm()
-    covariance = _covariance(task, legacy)
+    covariance, basis = _covariance(task, legacy)
 
-    def sample(count: int, in_context: float) -> Sequences:
+    def drawn(count: int, in_context: float) -> tuple:
         x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
         x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
@@ -67,24 +67,30 @@ def draw(task: RegressionTask, model: Model, sequences: int, test: int = 0, seed
         else:
             own[int(count * in_context) :] = shared  # rounded down as published: .29 of 100 is 28
             y = torch.einsum("ptd,pdo->pto", x, own)
-        return Sequences(x.numpy(), y.numpy(), task.every_length)
+        return x.numpy(), y.numpy(), task.every_length, replace(known, in_context=in_context)
 
-    train = sample(sequences, task.in_context)
-    tests = {"in_weight": sample(test, 0), "in_context": sample(test, 1)} if test else {}
-    state = generator.get_state()
-    start = model.start(task.dim, task.outputs, draw=lambda layers: _weights(layers, generator))
-    return Draw(train, tests, start, covariance, state)
+    values = task.spectrum
+    if not isinstance(values, str):
+        values = task.eigenvalues / task.eigenvalues.sum()  # published: trace 1
+    known = replace(task, spectrum=values, basis=basis)
+    train = drawn(sequences, task.in_context)
+    kinds = {"in_weight": 0, "in_context": 1} if test else {}
+    tests = {name: Sequences(*drawn(test, share)) for name, share in kinds.items()}
+    return Published(*train, tests, generator.get_state())
 
 
-def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> Float[np.ndarray, "D D"]:
+def _covariance(
+    task: RegressionTask, legacy: np.random.RandomState
+) -> tuple[Float[np.ndarray, "D D"], Float[np.ndarray, "D D"]]:
+    """Λ as published, and its eigenvectors from the largest eigenvalue down."""
     if task.spectrum == "white":
-        return np.eye(task.dim) / task.dim
+        return np.eye(task.dim) / task.dim, np.eye(task.dim)
     basis = np.linalg.qr(legacy.randn(task.dim, task.dim))[0]
     # published: eigenvalues 1, 2, …, D in this order; the other spectra ascend in the same way
     linear = task.spectrum == "linear"
     values = np.arange(1, task.dim + 1) if linear else task.eigenvalues[::-1]
     covariance = basis @ np.diag(values) @ basis.T
-    return covariance / np.trace(covariance)
+    return covariance / np.trace(covariance), basis[:, ::-1]
 
 
 def _inputs(

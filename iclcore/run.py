@@ -136,8 +136,8 @@ def prepare(runs: Sequence[Run]) -> dict[Run, Start]:
     from iclcore import reference  # loads torch
 
     loading, clock = time.perf_counter() - clock, time.perf_counter()
-    draw = reference.draw(first.task, first.model, first.sequences, first.tests, first.seed)
-    drawn: Sets = {"train": draw.train} | {f"test_{name}": s for name, s in draw.tests.items()}
+    draw = reference.sample(first.task, first.sequences, first.seed, first.tests)
+    drawn: Sets = {"train": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
     seconds = {"loading": loading, "data": time.perf_counter() - clock, "moments": 0.0}
     sets: dict[Any, tuple[Sets, dict[str, float]]] = {None: (drawn, seconds)}
     starts = {}
@@ -151,7 +151,7 @@ def prepare(runs: Sequence[Run]) -> dict[Run, Start]:
             taken = {name: of_sequences(data, run.model) for name, data in drawn.items()}
             spent = {"loading": loading, "moments": time.perf_counter() - clock}
             sets[kind] = taken, seconds | spent
-        starts[run] = Start(sets[kind][0], draw.start_of(run.model), sets[kind][1])
+        starts[run] = Start(sets[kind][0], draw.start(run.model), sets[kind][1])
     return starts
 
 

@@ -4,14 +4,15 @@ A sequence shows N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q; the 
 As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set to zero.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import choice, positive, share, whole
 
+ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
 SPECTRA = ("linear", "power", "white")
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
@@ -30,12 +31,15 @@ class Sequences:
     """P sequences of T tokens. ``y`` keeps the query's answer in its last row; tokens hide it.
 
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of them
-    being the query each time; without, the whole sequence is the only one.
+    being the query each time; without, the whole sequence is the only one. ``task`` is what they were
+    drawn from, if that is known.
     """
 
     x: Float[np.ndarray, "P T D"]
     y: Float[np.ndarray, "P T O"]
     every_length: bool = False
+    task: "RegressionTask | None" = None
+    averages: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("x", "y"):
@@ -58,7 +62,7 @@ class Sequences:
         return len(self.x)
 
     def __getitem__(self, part: slice) -> "Sequences":
-        return Sequences(self.x[part], self.y[part], self.every_length)
+        return Sequences(self.x[part], self.y[part], self.every_length, self.task)
 
     @property
     def lengths(self) -> range:
@@ -81,31 +85,63 @@ class RegressionTask:
     """Linear regression in context: x ~ N(0, Λ) with tr Λ = 1, and a task matrix W a sequence.
 
     ``spectrum`` is the law of Λ's eigenvalues (``linear``: λ_d ∝ d, ``power``: λ_d ∝ 1/d, ``white``)
-    or the eigenvalues themselves. A share ``in_context`` of the sequences, to the nearest whole number,
-    has W ~ N(0, I) of its own; the others share one W of norm √D (in-weight learning), and at share 0
-    their context is noise.
-    ``seed`` is that of the eigenvectors and of the shared W.
+    or the eigenvalues themselves; ``basis`` has their eigenvectors as columns, else these are drawn from
+    ``seed``. ``of_covariance`` takes a Λ instead. A share ``in_context`` of the sequences, to the
+    nearest whole number, has W ~ N(0, I) of its own; the others share one W of norm √D (in-weight
+    learning), and at share 0 their context is noise.
+    ``seed`` is that of drawn eigenvectors and of the shared W.
     """
 
-    dim: int = 4
+    dim: int | None = None  # as many as eigenvalues are given, else 4
     context: int = 31
     outputs: int = 1
-    spectrum: str | tuple[float, ...] = "linear"
+    spectrum: str | Sequence[float] | Float[np.ndarray, " D"] = "linear"
     in_context: float = 1.0
     every_length: bool = False
     seed: int = 0
+    basis: Sequence[Sequence[float]] | Float[np.ndarray, "D D"] | None = None
 
     def __post_init__(self) -> None:
+        if self.dim is None:
+            object.__setattr__(
+                self, "dim", 4 if isinstance(self.spectrum, str) else len(self.spectrum)
+            )
         for name in ("dim", "context", "outputs"):
             whole(name, getattr(self, name))
         share("in_context", self.in_context)
+        order = slice(None)
         if isinstance(self.spectrum, str):
             choice("spectrum", self.spectrum, SPECTRA)
         elif len(self.spectrum) != self.dim:
             raise ValueError(f"spectrum takes {self.dim} eigenvalues, not {len(self.spectrum)}")
         else:
-            for value in self.spectrum:
-                positive("spectrum", value)
+            values = [float(positive("spectrum", value)) for value in self.spectrum]
+            order = sorted(range(self.dim), key=lambda d: -values[d])
+            object.__setattr__(self, "spectrum", tuple(values[d] for d in order))
+        if self.basis is not None:
+            basis = np.array(self.basis, dtype=float)
+            if basis.shape != (self.dim, self.dim) or not np.allclose(
+                basis.T @ basis, np.eye(self.dim), atol=ORTHOGONAL
+            ):
+                raise ValueError(
+                    f"basis takes {self.dim} orthonormal columns of {self.dim} entries"
+                )
+            columns = basis[
+                :, order
+            ].tolist()  # in the order of the eigenvalues, as hashable as these
+            object.__setattr__(self, "basis", tuple(map(tuple, columns)))
+
+    @classmethod
+    def of_covariance(cls, covariance: Float[np.ndarray, "D D"], **settings) -> "RegressionTask":
+        """The task whose inputs have this Λ; ``settings`` are the other fields."""
+        covariance = np.asarray(covariance, dtype=float)
+        square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
+        if not square or not np.allclose(covariance, covariance.T):
+            raise ValueError("covariance takes a symmetric square matrix")
+        values, basis = np.linalg.eigh(covariance)
+        if not (values > 0).all():
+            raise ValueError(f"covariance takes eigenvalues above 0, not {values.min():.3g}")
+        return cls(spectrum=values, basis=basis, **settings)
 
     @property
     def lengths(self) -> range:
@@ -116,7 +152,7 @@ class RegressionTask:
     def eigenvalues(self) -> Float[np.ndarray, " D"]:
         """λ_1 ≥ … ≥ λ_D; a named spectrum has trace 1, given eigenvalues are kept as they are."""
         if not isinstance(self.spectrum, str):
-            return np.sort(np.array(self.spectrum, dtype=float))[::-1]
+            return np.array(self.spectrum)
         order = np.arange(1, self.dim + 1)
         values = {"linear": order[::-1], "power": 1 / order, "white": np.ones(self.dim)}[
             self.spectrum
@@ -125,7 +161,9 @@ class RegressionTask:
 
     @property
     def eigenvectors(self) -> Float[np.ndarray, "D D"]:
-        """Columns e_1 … e_D, drawn from ``seed``; white input keeps the axes."""
+        """Columns e_1 … e_D, given or drawn from ``seed``; white input keeps the axes."""
+        if self.basis is not None:
+            return np.array(self.basis)
         if self.spectrum == "white":
             return np.eye(self.dim)
         return np.linalg.qr(self._rng("covariance").standard_normal((self.dim, self.dim)))[0]
@@ -153,7 +191,7 @@ class RegressionTask:
         if self.in_context == 0:
             noise = self._rng("noise", seed).standard_normal((sequences, tokens - 1, self.outputs))
             y[:, :-1] = noise
-        return Sequences(x, y, self.every_length)
+        return Sequences(x, y, self.every_length, self)
 
     def _rng(self, stream: str, *seeds: int) -> np.random.Generator:
         number = ("covariance", "shared", "inputs", "tasks", "noise").index(stream)

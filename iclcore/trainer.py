@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from operator import index
 from threading import Event
 from typing import Protocol, runtime_checkable
@@ -13,8 +14,8 @@ from iclcore.checks import choice, instance, positive, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Model, Weights, feature_count, trainable
-from iclcore.moments import Moments, of_sequences
-from iclcore.task import Sequences
+from iclcore.moments import Moments, averages, of_sequences
+from iclcore.task import RegressionTask, Sequences
 
 ENGINES = ("auto", "moments", "autograd", "published")
 BY_TORCH = ("autograd", "published")
@@ -35,27 +36,31 @@ class Descent(Protocol):
 
 def train(
     model: Model,
-    data: Sequences | Moments,
+    data: Sequences | RegressionTask | Moments,
     steps: int,
     lr: float,
     *,
     start: Weights | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     tests: Mapping[str, Sequences | Moments] | None = None,
-    snapshots: Sequence[int] | np.ndarray = (),
+    snapshots: int | Sequence[int] | np.ndarray = (),
     engine: str = "auto",
     progress: Callable[[int], object] | None = None,
 ) -> History:
-    """Full-batch gradient descent from ``start`` (else drawn from ``seed``).
+    """Full-batch gradient descent on sequences, on a task's population or on averages of either.
 
-    Linear models run on moments, softmax on the query's row; ``autograd`` runs the torch module, and
-    ``published`` the operations of the first paper's code in float32.
-    Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
-    weights at ``snapshots`` and at the end. ``progress`` is told of steps as they are done, instead of
-    a bar on the terminal. A loss that stops being finite ends the run; Ctrl-C keeps what was recorded.
+    It begins at ``start``; without one where the published code does on a published draw, else, or
+    with a ``seed``, at weights drawn from that (0). Linear models run on moments, softmax on the query's
+    row; ``autograd`` runs the torch module, and ``published`` the operations of the first paper's code in
+    float32. Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
+    weights at ``snapshots`` (steps, or a number: each so many) and at the end. ``progress`` is told of
+    steps as they are done, instead of a bar on the terminal. A loss that stops being finite ends the
+    run; Ctrl-C keeps what was recorded.
     """
     trainable("model", model)
-    steps, lr, seed = int(whole("steps", steps)), float(positive("lr", lr)), int(seed)
+    steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
+    if isinstance(snapshots, Integral):
+        snapshots = range(0, steps + 1, whole("snapshots", snapshots))
     snapshots = sorted({index(s) for s in snapshots})
     if snapshots and not 0 <= snapshots[0] <= snapshots[-1] <= steps:
         raise ValueError(f"snapshots takes steps from 0 to {steps}, not {snapshots}")
@@ -64,7 +69,7 @@ def train(
             instance(name, value, Mapping)
     tests = dict(tests or {})
     for name, each in {"data": data, **tests}.items():
-        instance(name, each, Sequences, Moments)
+        instance(name, each, Sequences, RegressionTask, Moments)
     for name in tests:
         if not name.isidentifier() or name in TAKEN or name.rpartition("_")[2].isdigit():
             raise ValueError(
@@ -72,10 +77,10 @@ def train(
                 f"{', '.join(TAKEN)}, and no number at the end"
             )
     sets = [data, *tests.values()]
-    given = isinstance(data, Moments)
+    given = not isinstance(data, Sequences)
     kind = choose(model, engine, None if given else (data.x.shape[2], data.y.shape[2]))
     if kind != "moments" and given:
-        raise ValueError(f"engine {kind} takes sequences as data, not moments")
+        raise ValueError(f"engine {kind} takes sequences as data, not averages")
     for each in (each for each in sets if isinstance(each, Sequences)):
         if not (np.isfinite(each.x).all() and np.isfinite(each.y).all()):
             raise ValueError("data takes finite numbers; there is one that is not")
@@ -88,15 +93,20 @@ def train(
 
     clock = time.perf_counter()
     if kind == "moments":
-        sets = [s if isinstance(s, Moments) else of_sequences(s, model) for s in sets]
+        sets = [averages(each, model) for each in sets]
         dim, outputs = sets[0].features.dim, sets[0].features.outputs
     else:
         dim, outputs = data.x.shape[2], data.y.shape[2]
-    start = model.start(dim, outputs, seed) if start is None else start
+    if start is None and seed is None and hasattr(data, "start"):
+        start = data.start(model)
+    elif start is None:
+        start = model.start(dim, outputs, seed or 0)
     weights = {name: np.array(array, dtype=float) for name, array in start.items()}
     wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
     if {name: array.shape for name, array in weights.items()} != wanted:
         raise ValueError(f"start takes {wanted}, not { {n: w.shape for n, w in weights.items()} }")
+    first = {name: array.copy() for name, array in weights.items()}
+    task = data if isinstance(data, RegressionTask) else getattr(data, "task", None)
     seconds["moments"] = time.perf_counter() - clock
 
     clock = time.perf_counter()
@@ -113,13 +123,19 @@ def train(
         series |= {name: errors[:, i] for i, name in enumerate(tests)}
         return History(
             series=series,
-            settings={"seed": seed, **describe(model), "steps": steps, "lr": lr},
+            settings={
+                **({} if seed is None else {"seed": int(seed)}),
+                **describe(*filter(None, [task, model])),
+                "steps": steps,
+                "lr": lr,
+            },
             ended=ended,
             engine=descent.engine,
             moments=sets[0] if kind == "moments" else None,
             seconds=seconds,
-            snapshot_steps=np.array(list(taken), dtype=int),
+            kept=np.array(list(taken), dtype=int),
             snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
+            start=first,
             final={name: array.copy() for name, array in weights.items()},
         )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iclbook.figures import style
+from iclbook.plot import style
 
 FIGURES = Path(style.__file__).parent
 # Okabe and Ito, "Color universal design" (2008)

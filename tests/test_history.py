@@ -23,7 +23,7 @@ def small(**others):
     weights = {"key": np.ones((2, 1, 4))}
     return History(
         **{"series": series, "settings": {"seed": 4, "lr": 0.1}, "engine": "moments", "final": weights,
-           "snapshots": {"key": np.ones((1, 2, 1, 4))}, "snapshot_steps": np.array([1])} | others
+           "snapshots": {"key": np.ones((1, 2, 1, 4))}, "kept": np.array([1])} | others
     )  # fmt: skip
 
 

@@ -6,8 +6,8 @@ import execute
 import numpy as np
 import pytest
 from iclbook.explorers import Task
-from iclbook.figures.style import BLUE, Figure, canvas
-from iclbook.figures.trace import PIECES, extremes
+from iclbook.plot.style import BLUE, Figure, canvas
+from iclbook.plot.trace import PIECES, extremes
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 X = np.linspace(0, 10, 2000)

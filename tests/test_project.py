@@ -44,7 +44,11 @@ def test_every_requirement_is_pinned_and_has_its_reason():
 
 def test_everything_imported_is_a_pinned_requirement():
     pinned = {normal(PIN.fullmatch(line)["name"]) for line in requirements()}
-    local = {path.stem for folder in (".", "book", "tools", "tests") for path in (ROOT / folder).iterdir()}
+    local = {
+        path.stem
+        for folder in (".", "book", "tools", "tests")
+        for path in (ROOT / folder).iterdir()
+    }
     sources = [(p, (ROOT / p).read_text()) for p in TRACKED if p.endswith(".py")]
     for path in (p for p in TRACKED if p.endswith(".ipynb")):
         cells = nbformat.read(ROOT / path, as_version=4).cells

@@ -25,14 +25,13 @@ def case(path: Path):
     golden = np.load(path)
     options = build_parser().parse_args(["train", *shlex.split(str(golden["argv"]))])
     task, model = problem(options, pytest.fail)
-    sizes = options.trainset_size, options.testset_size
-    draw = reference.draw(task, model, *sizes, seed=options.seed)
+    draw = reference.sample(task, options.trainset_size, options.seed, options.testset_size)
     return golden, options, model, draw
 
 
 def run(options, model, draw, start=None):
     return train(
-        model, draw.train, options.epoch, options.lr, start=start or draw.start, tests=draw.tests
+        model, draw, options.epoch, options.lr, start=start or draw.start(model), tests=draw.tests
     )
 
 
@@ -90,7 +89,7 @@ def test_softmax_curves(path):
 def test_published_operations_start_as_published(path):
     """To the last bit where the golden curves were made; other processors may round otherwise."""
     golden, options, model, draw = case(path)
-    descent = PublishedDescent(model, draw.start, draw.train, [], options.lr)
+    descent = PublishedDescent(model, draw.start(model), draw, [], options.lr)
     loss = descent.advance(31)[0][:: int(golden["stride"])]
     close(loss, golden["loss"][: len(loss)], within=5e-7)
 
@@ -120,10 +119,10 @@ class Plain(torch.nn.Module):
 
 @cache
 def plain_losses(path, steps=200):
-    _, options, _, draw = case(path)
-    net = Plain(draw.start)
+    _, options, model, draw = case(path)
+    net = Plain(draw.start(model))
     optimizer = torch.optim.SGD(net.parameters(), lr=options.lr)
-    ((tokens, target),) = draw.train.prefixes()
+    ((tokens, target),) = draw.prefixes()
     tokens, target, losses = torch.tensor(tokens).float(), torch.tensor(target).float(), []
     with one_torch_thread():
         for _ in range(steps):
@@ -139,7 +138,7 @@ def plain_losses(path, steps=200):
 def test_published_operations_are_those_of_plain_torch(path):
     """To the last bit on every processor: here another order of sums would show."""
     _, options, model, draw = case(path)
-    descent = PublishedDescent(model, draw.start, draw.train, [], options.lr)
+    descent = PublishedDescent(model, draw.start(model), draw, [], options.lr)
     losses = plain_losses(path)
     np.testing.assert_array_equal(descent.advance(len(losses))[0], losses)
 
@@ -147,28 +146,28 @@ def test_published_operations_are_those_of_plain_torch(path):
 def test_chunks_do_not_change_the_draw(monkeypatch):
     """Bounding memory must not move a number, whatever the chunk."""
     task, model = reference.RegressionTask(dim=3, context=4), SeparateAttention(heads=2)
-    whole = reference.draw(task, model, 50, seed=1)
+    whole = reference.sample(task, 50, seed=1)
     monkeypatch.setattr(reference, "CHUNK", 7)
-    parts = reference.draw(task, model, 50, seed=1)
+    parts = reference.sample(task, 50, seed=1)
     # BLAS may sum a small product in another order: one unit in the last place of float32
-    close(parts.train.x, whole.train.x, within=2e-7)
-    np.testing.assert_array_equal(parts.start["value"], whole.start["value"])
+    close(parts.x, whole.x, within=2e-7)
+    np.testing.assert_array_equal(parts.start(model)["value"], whole.start(model)["value"])
 
 
 def test_models_of_one_seed_share_their_data():
-    """start_of is where a run of that model alone would start, bit by bit."""
+    """A model starts where it would alone, bit by bit, whichever asked before."""
     task = reference.RegressionTask(dim=3, context=4)
     first, other = SeparateAttention(heads=2), SeparateAttention(heads=3, rank=2)
-    shared, alone = (reference.draw(task, m, 20, test=10, seed=3) for m in (first, other))
-    np.testing.assert_array_equal(shared.train.y, alone.train.y)
-    for model, draw in ((first, shared), (other, alone)):
-        for name, array in shared.start_of(model).items():
-            np.testing.assert_array_equal(array, draw.start[name])
+    shared, alone = (reference.sample(task, 20, test=10, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(shared.y, alone.y)
+    shared.start(first)
+    for name, array in shared.start(other).items():
+        np.testing.assert_array_equal(array, alone.start(other)[name])
 
 
 def test_whitening():
     task = reference.RegressionTask(dim=3, context=4, outputs=2)
-    data = reference.draw(task, SeparateAttention(heads=2), 40, seed=2).train
+    data = reference.sample(task, 40, seed=2)
     close(data.x.mean(axis=0), np.zeros((5, 3)), within=1e-6)  # float32
     for o in range(2):
         own = np.stack(
@@ -179,4 +178,4 @@ def test_whitening():
         )
         close(np.cov(own.T), np.eye(3), within=1e-4)  # float32, through a solve
     with pytest.raises(ValueError, match="at least 4 sequences"):
-        reference.draw(task, SeparateAttention(heads=2), 3)
+        reference.sample(task, 3)

@@ -70,7 +70,7 @@ def test_what_follows_the_drop_does_not_depend_on_the_start():
 def test_a_sample_pulls_harder_than_its_part_in_the_subspace():
     """The time that a hundredfold smaller start costs on data is ln 100 over twice the whole pull."""
     model = MergedAttention(8, divisor="context")
-    data = of_sequences(reference.draw(merged.WHITE, model, 5000, seed=10).train, model)
+    data = of_sequences(reference.sample(merged.WHITE, 5000, seed=10), model)
     own, whole = merged._pulls(data)
     assert whole > 1.05 * own
     times = []

@@ -122,12 +122,14 @@ def test_plateau_has_two_eigenvectors():
     for seed, reads_labels in ((1, True), (study.LABELS_RUN, True), (study.INPUTS_RUN, False)):
         run = study.one_run("paper", study.SEPARATE, seed)
         weights = study.taken(run)[study.plateau(run)]
-        shares = study.shares_learned(weights, draw.tests["in_context"], draw.covariance)
+        shares = study.shares_learned(weights, draw.tests["in_context"], draw.task.covariance)
         assert shares[:2].min() > 0.7 and np.abs(shares[2:]).max() < 0.15
         close(run.loss[study.EVERY * study.plateau(run)], 0.377, within=0.035)
         labels = study.reading_labels(weights)
         assert labels > 0.95 if reads_labels else labels < 0.05
-        end = study.shares_learned(study.taken(run)[-1], draw.tests["in_context"], draw.covariance)
+        end = study.shares_learned(
+            study.taken(run)[-1], draw.tests["in_context"], draw.task.covariance
+        )
         assert end[:3].min() > 0.9 and end[3] < 0.3
 
 

@@ -54,10 +54,10 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
     runs = [replace(run, tests=30) for run in runs]
     swept = sweep(runs, "out")
     for run in runs:
-        draw = reference.draw(task, run.model, 60, 30, run.seed)
+        draw = reference.sample(task, 60, run.seed, 30)
         tests = {f"test_{name}": data for name, data in draw.tests.items()}
         alone = train(
-            run.model, draw.train, 40, run.lr, start=draw.start, tests=tests, engine=run.engine
+            run.model, draw, 40, run.lr, start=draw.start(run.model), tests=tests, engine=run.engine
         )
         kept = swept.history(run)
         assert kept.settings == run.settings and ("value" in kept.series) == run.values

@@ -92,20 +92,20 @@ def test_head_course_solves_its_ode():
             rate, (0, times[-1]), [s0], t_eval=times, rtol=1e-11, atol=1e-13, method="LSODA"
         )
         # the solver's own error, through an escape that multiplies it
-        close(theory.head_course(TASK, component, s0, times, "context"), solved.y[0], within=1e-6)
-    assert theory.head_course(TASK, 1, 0.02, np.array([0.0]), "context")[0] == pytest.approx(0.02)
+        close(theory.head_course(TASK, component, times, s0, "context"), solved.y[0], within=1e-6)
+    assert theory.head_course(TASK, 1, np.array([0.0]), 0.02, "context")[0] == pytest.approx(0.02)
     limit = theory.head_limit(TASK)[0]
     for s0 in (1e-2, 1e-4):  # at the escape time the head is on its way, ten times init or more
         escape = np.array([theory.escape_time(TASK, 1, s0)])
-        assert 10 * s0 < theory.head_course(TASK, 1, s0, escape)[0] <= limit
+        assert 10 * s0 < theory.head_course(TASK, 1, escape, s0)[0] <= limit
 
 
 @pytest.mark.parametrize("s0", [1e-10, 1e-20, 1e-290])
 def test_the_smallest_head_grows_as_a_hyperbola(s0):
     """ds/dt = 2as² alone: s = s₀/(1 − t/T) with T the escape time, to the order of (s₀/s*)³."""
     times = theory.escape_time(TASK, 1, s0) * np.array([0.0, 0.5, 0.75])
-    close(theory.head_course(TASK, 1, s0, times) / s0, [1, 2, 4], within=1e-12)
-    assert theory.head_course(TASK, 1, s0, np.array([1e308]))[0] == theory.head_limit(TASK)[0]
+    close(theory.head_course(TASK, 1, times, s0) / s0, [1, 2, 4], within=1e-12)
+    assert theory.head_course(TASK, 1, np.array([1e308]), s0)[0] == theory.head_limit(TASK)[0]
 
 
 @pytest.mark.parametrize("c0", [1e-10, 1e-308])
@@ -135,7 +135,7 @@ def test_one_head_follows_the_scalar_ode():
     weights["value"][0, 4, 4] = s0
     for lr in (0.01, 0.001):
         history = train(model, moments, int(10 / lr), lr, start=weights)
-        course = theory.head_course(TASK, 1, s0, lr * history.steps)
+        course = theory.head_course(TASK, 1, lr * history.steps, s0)
         gaps.append(np.abs(history.series["value"][:, 0] - course).max())
     assert gaps[0] < 0.01 and 8 < gaps[0] / gaps[1] < 12, gaps
 
@@ -184,7 +184,7 @@ def test_plateaus_are_principal_component_regression():
     history = train(
         model, of_population(TASK, model), 300_000, 0.05, seed=3, snapshots=range(0, 300_001, 100)
     )
-    at = history.loss[np.minimum(history.snapshot_steps, len(history.loss) - 1)]
+    at = history.loss[np.minimum(history.kept, len(history.loss) - 1)]
     for m, level in enumerate(PLATEAUS):
         nearest = int(np.argmin(np.abs(at - level)))
         close(at[nearest], level, within=1e-4)
@@ -263,8 +263,8 @@ def test_softmax_leaves_above_the_rate_of_even_attention(kind, in_context, every
 def test_finite_data_near_the_population():
     """The plateau losses hold for the published draws up to the sample's own noise, 1/√P."""
     task, model = RegressionTask(), SeparateAttention(heads=5)
-    draw = reference.draw(task, model, 20_000, seed=0)
-    moments = of_sequences(draw.train, model)
+    draw = reference.sample(task, 20_000, seed=0)
+    moments = of_sequences(draw, model)
     for m, level in enumerate(PLATEAUS):
         weights = {
             "key": np.zeros((1, 4, 5)),
@@ -272,7 +272,7 @@ def test_finite_data_near_the_population():
             "value": np.zeros((1, 5, 5)),
         }
         weights["query"][0, :, :4] = np.eye(4)
-        weights["key"][0, :, :4] = theory.pcr_predictor(task, m, covariance=draw.covariance).T
+        weights["key"][0, :, :4] = theory.pcr_predictor(draw.task, m).T
         weights["value"][0, 4, 4] = 1
         c = coefficients(model.factors(weights, 4), moments.features)
         close(moments.loss(c), level, within=0.02)
@@ -290,8 +290,8 @@ def test_refusals():
     with pytest.raises(ValueError, match="white"):
         theory.white_course(TASK, 1e-3, np.array([1.0]))
     with pytest.raises(ValueError, match="between 0 and"):
-        theory.head_course(TASK, 1, 5.0, np.array([1.0]))
+        theory.head_course(TASK, 1, np.array([1.0]), 5.0)
     with pytest.raises(ValueError, match="s0 takes a start of at least"):
-        theory.head_course(TASK, 1, 1e-310, np.array([1.0]))
+        theory.head_course(TASK, 1, np.array([1.0]), 1e-310)
     with pytest.raises(ValueError, match="c0 takes a finite number above 0"):
         theory.white_course(RegressionTask(spectrum="white"), 0.0, np.array([1.0]))

@@ -54,7 +54,7 @@ def test_snapshots_are_from_before_their_step():
     model, data = SeparateAttention(heads=2, init=0.3), TASK.sample(30)
     moments = of_sequences(data, model)
     history = train(model, data, 50, 0.05, snapshots=[0, 20, 49])
-    for i, step in enumerate(history.snapshot_steps):
+    for i, step in enumerate(history.kept):
         weights = {name: stack[i] for name, stack in history.snapshots.items()}
         c = coefficients(model.factors(weights, 3), moments.features)
         close(moments.loss(c), history.loss[step])
@@ -111,7 +111,7 @@ def test_interruption_keeps_what_was_recorded():
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "history = train(model, moments, 10**9, 0.01, snapshots=[5])\n"
         "assert history.ended == 'interrupted', history.ended\n"
-        "assert len(history.loss) > 100 and history.snapshot_steps.tolist() == [5]\n"
+        "assert len(history.loss) > 100 and history.kept.tolist() == [5]\n"
         "again = train(model, moments, len(history.loss), 0.01)\n"
         "assert all((again.final[n] == w).all() for n, w in history.final.items())\n"
     )
@@ -173,7 +173,7 @@ task, model = RegressionTask(dim=3, context=6), MergedAttention()
 data = task.sample(3)
 for wrong in (
     lambda: train(None, data, 5, 0.1),
-    lambda: train(model, task, 5, 0.1),
+    lambda: train(model, data.x, 5, 0.1),
     lambda: train(model, data, 5, 0.1, start=[1]),
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
 ):
@@ -189,7 +189,7 @@ def test_a_wrong_kind_is_refused_in_a_line():
     done = subprocess.run([sys.executable, "-c", WRONG_KINDS], capture_output=True, text=True)
     assert not done.stderr and done.stdout.splitlines() == [
         "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
-        "data takes Sequences or Moments, not RegressionTask",
+        "data takes Sequences or RegressionTask or Moments, not ndarray",
         "start takes Mapping, not list",
-        "test takes Sequences or Moments, not int",
+        "test takes Sequences or RegressionTask or Moments, not int",
     ]

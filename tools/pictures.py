@@ -10,7 +10,7 @@ import io
 import re
 
 import numpy as np
-from iclbook.figures.trace import numbers_of
+from iclbook.plot.trace import numbers_of
 from nbformat import NotebookNode
 from PIL import Image, ImageSequence
 

@@ -14,7 +14,7 @@ from typing import get_type_hints
 from iclcore.checks import choice
 
 from iclbook import figures
-from iclbook.figures.style import Animation, Figure
+from iclbook.plot.style import Animation, Figure
 
 
 def names() -> list[str]:

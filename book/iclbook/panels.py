@@ -18,7 +18,7 @@ from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import train
 from ipywidgets import BoundedIntText, Button, Dropdown, HBox, Image, IntProgress, VBox
 
-from iclbook.figures.style import BLUE, SKY, Figure, canvas, curve, drawn, levels
+from iclbook.plot.style import BLUE, SKY, Figure, canvas, curve, drawn, levels
 
 MODELS: dict[str, Callable[..., Model]] = {
     "merged": lambda heads, init, rank: MergedAttention(heads, init),

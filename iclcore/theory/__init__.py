@@ -18,12 +18,15 @@ from iclcore.theory.linear import (
     population_loss,
     rates,
     regression,
+    rms,
     white_course,
     white_start,
 )
+from iclcore.theory.saddles import Drop, staircase
 from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
 
 __all__ = [
+    "Drop",
     "best_at",
     "conserved",
     "drop_time",
@@ -43,7 +46,9 @@ __all__ = [
     "rates",
     "regression",
     "ridge_predictor",
+    "rms",
     "small_scores",
+    "staircase",
     "white_course",
     "white_start",
 ]

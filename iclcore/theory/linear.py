@@ -57,16 +57,13 @@ def pcr_predictor(
     task: RegressionTask,
     components: int,
     divisor: Divisor = "one",
-    covariance: Float[np.ndarray, "D D"] | None = None,
 ) -> Float[np.ndarray, "D D"]:
     """M_m of ŷ = βᵀ M_m x_q: principal component regression in context with m components.
 
     In the limit of long contexts it is principal component regression; see ``regression``.
-    ``covariance`` where the eigenvectors are not the task's own, as with the reference's draws.
     """
     whole("components", components, least=0)
-    basis = task.eigenvectors if covariance is None else np.linalg.eigh(covariance)[1][:, ::-1]
-    kept = basis[:, :components]
+    kept = task.eigenvectors[:, :components]
     return (kept * learned(task, divisor)[:components]) @ kept.T
 
 
@@ -98,6 +95,18 @@ def population_loss(
     basis, lam = task.eigenvectors, task.eigenvalues
     m = basis.T @ predictor @ basis
     return float(lam.sum() - 2 * a @ np.diag(m) + np.einsum("ij,i,j->", m**2, b / lam, lam))
+
+
+def rms(
+    task: RegressionTask, predictor: Float[np.ndarray, "... D D"], divisor: Divisor = "one"
+) -> Float[np.ndarray, "..."]:
+    """Root mean square over the task of βᵀ M x_q, E[(β_i x_j)²] = (b_i/λ_i) λ_j in the eigenbasis.
+
+    Of a difference of two predictors it is how far apart their answers are.
+    """
+    _, b = rates(task, divisor)
+    basis, lam = task.eigenvectors, task.eigenvalues
+    return np.sqrt(np.einsum("...ij,i,j->...", (basis.T @ predictor @ basis) ** 2, b / lam, lam))
 
 
 # -- merged key and query, white input ------------------------------------------------------------
@@ -163,18 +172,24 @@ def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarr
 def head_course(
     task: RegressionTask,
     component: int,
-    s0: float,
     time: Float[np.ndarray, " t"],
+    s0: float | None = None,
     divisor: Divisor = "one",
+    half_at: float | None = None,
 ) -> Float[np.ndarray, " t"]:
-    """s(t) of ds/dt = 2(a s² − b s⁵) for eigenvector ``component`` (1 is the largest), s(0) = s₀.
+    """s(t) of ds/dt = 2(a s² − b s⁵) for eigenvector ``component`` (1 is the largest).
 
+    Either from s(0) = ``s0``, or placed so that half of the limit is reached at time ``half_at``.
     Not by a solver: with x = s/s* the ODE separates, 2 a s* t = F(x) − F(x₀) with F in closed form,
     which is inverted by bisection to double precision, however long the plateau.
     """
     whole("component", component)
     a, b = (float(each[component - 1]) for each in rates(task, divisor))
     end = np.cbrt(a / b)
+    if (s0 is None) == (half_at is None):
+        raise ValueError("head_course takes s0 or half_at, one of them")
+    if half_at is not None:
+        s0, time = end / 2, np.asarray(time, dtype=float) - half_at
     if not 0 < s0 < end:
         raise ValueError(f"s0 takes a start between 0 and {end:.6g}, not {s0!r}")
     if s0 < LEAST * end:

@@ -13,7 +13,6 @@ loss drops, its a_d goes to zero for the others, and they go on from where they 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
 from iclcore.models import SeparateAttention, Weights
@@ -35,16 +34,12 @@ class Drop:
 def staircase(
     task: RegressionTask,
     start: Weights,
-    until: float,
+    until: float = np.inf,
     divisor: Divisor = "one",
-    basis: Float[np.ndarray, "D D"] | None = None,
 ) -> list[Drop]:
-    """The drops up to time ``until`` from initial weights alone, nothing fitted.
-
-    ``basis`` has the eigenvectors as columns, largest eigenvalue first, where they are not the task's.
-    """
+    """The drops up to time ``until`` from initial weights alone, nothing fitted."""
     a, b = rates(task, divisor)
-    basis = task.eigenvectors if basis is None else basis
+    basis = task.eigenvectors
     key, query, value = SeparateAttention().factors(start, task.dim)
     k, q = key[:, 0, : task.dim] @ basis, query[:, 0] @ basis
     heads, dim = k.shape

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
 from iclcore.checks import share
-from iclcore.models import Weights
+from iclcore.models import Weights, scoring
 from iclcore.task import RegressionTask
 
 
@@ -83,12 +83,9 @@ def _flow(drive, drag, power, weights, horizon, gone):
         pieces = np.split(state, ends)
         return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
-    def scoring(parts):
-        return parts[0] if len(parts) == 1 else np.einsum("hrd,hra->hda", parts[1], parts[0])
-
     def velocity(_, state):
         v, *parts = split(state)
-        slow = [2 * np.einsum("da,hda->h", drive, scoring(parts)) - 2 * drag * v.sum()]
+        slow = [2 * np.einsum("da,hda->h", drive, scoring((*parts, v))) - 2 * drag * v.sum()]
         twice = 2 * v[:, None, None]
         if len(parts) == 1:
             slow.append(twice * drive)
@@ -99,7 +96,11 @@ def _flow(drive, drag, power, weights, horizon, gone):
 
     def loss(state):
         v, *parts = split(state)
-        return power - 2 * np.einsum("h,da,hda->", v, drive, scoring(parts)) + drag * v.sum() ** 2
+        return (
+            power
+            - 2 * np.einsum("h,da,hda->", v, drive, scoring((*parts, v)))
+            + drag * v.sum() ** 2
+        )
 
     def event(_, state):
         return loss(state) - (1 - gone) * power

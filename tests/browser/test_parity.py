@@ -230,7 +230,7 @@ def test_closed_forms_are_pythons(js):
     )
     at, s = np.array(course[:-1]).T
     half = theory.head_limit(task, "context")[1] / 2
-    close(theory.head_course(task, 2, half, at - 40, "context"), s)
+    close(theory.head_course(task, 2, at - 40, half, "context"), s)
 
 
 @pytest.mark.parametrize(("kind", "heads", "rank"), [("merged", 2, 1), ("separate", 4, 1)])

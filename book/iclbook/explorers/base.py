@@ -14,8 +14,8 @@ import numpy as np
 import traitlets
 
 from iclbook.explorers import bundle
-from iclbook.figures.style import DOTS, Figure, png
-from iclbook.figures.trace import trace
+from iclbook.plot.style import DOTS, Figure, png
+from iclbook.plot.trace import trace
 
 WIDTH = 880  # of the static picture, in CSS pixels
 

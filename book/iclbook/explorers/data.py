@@ -15,8 +15,8 @@ from iclcore.trainer import train
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, overlay, position, real, spectrum, whole
 from iclbook.explorers.start import normals, start
-from iclbook.figures import style
-from iclbook.figures.style import Figure, drawn
+from iclbook.plot import style
+from iclbook.plot.style import Figure, drawn
 
 
 class Task(Explorer):
@@ -124,16 +124,16 @@ class InWeight(Explorer):
         return RegressionTask(dim=4, spectrum="white", in_context=share)
 
     def _draw(self) -> dict[str, Moments]:
-        from iclcore.reference import draw  # loads torch
+        from iclcore import reference  # loads torch
 
         model = MergedAttention()
         sequences, test, seed = self.DRAWN
-        mixed = draw(self.task(self.OWN), model, sequences, test, seed)
-        noise = draw(self.task(0.0), model, sequences, 0, seed).train
+        mixed = reference.sample(self.task(self.OWN), sequences, seed, test)
+        noise = reference.sample(self.task(0.0), sequences, seed)
         own = int(sequences * self.OWN)
         sets = {
-            "own": mixed.train[:own],
-            "shared": mixed.train[own:],
+            "own": mixed[:own],
+            "shared": mixed[own:],
             "noise": noise,
             **mixed.tests,
         }
@@ -154,10 +154,10 @@ class InWeight(Explorer):
 
     def run_finite(self) -> tuple[list[dict], str]:
         """The same start on the published draws at just this share, drawn anew."""
-        from iclcore.reference import draw
+        from iclcore import reference
 
         sequences, _, seed = self.DRAWN
-        data = wide(draw(self.task(self.share), self.model(), sequences, 0, seed).train)
+        data = wide(reference.sample(self.task(self.share), sequences, seed))
         history = self.history(data)
         last = history.loss[np.isfinite(history.loss)][-1]
         note = (

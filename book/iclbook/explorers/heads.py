@@ -12,8 +12,8 @@ from iclcore.trainer import train
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, choice, overlay, position, real, spectrum, whole
 from iclbook.explorers.start import normals, start
-from iclbook.figures import style
-from iclbook.figures.style import Figure, drawn
+from iclbook.plot import style
+from iclbook.plot.style import Figure, drawn
 
 
 class Softmax(Explorer):

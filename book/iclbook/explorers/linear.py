@@ -13,8 +13,8 @@ from iclcore.trainer import train
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, choice, overlay, position, real, shown, spectrum, whole
 from iclbook.explorers.start import start
-from iclbook.figures import style
-from iclbook.figures.style import Figure, drawn
+from iclbook.plot import style
+from iclbook.plot.style import Figure, drawn
 
 SEQUENCES = 5_000  # of the finite run
 

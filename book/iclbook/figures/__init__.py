@@ -18,7 +18,7 @@ from iclbook.figures import (
     task_allocation,
     two_papers,
 )
-from iclbook.figures.style import Figure
+from iclbook.plot.style import Figure
 
 __all__ = [
     "Figure",

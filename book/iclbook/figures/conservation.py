@@ -1,6 +1,6 @@
 """What is conserved."""
 
-from iclbook.figures.style import (
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,

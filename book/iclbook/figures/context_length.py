@@ -1,6 +1,6 @@
 """Pictures of the chapter on context lengths."""
 
-from iclbook.figures.style import (
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,

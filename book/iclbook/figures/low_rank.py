@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from iclbook.figures.style import (
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,

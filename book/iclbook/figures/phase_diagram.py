@@ -2,7 +2,7 @@
 
 from matplotlib.lines import Line2D
 
-from iclbook.figures.style import BLACK, DASHED, ORANGE, Figure, canvas, drawn
+from iclbook.plot.style import BLACK, DASHED, ORANGE, Figure, canvas, drawn
 from iclbook.studies import phase_diagram as study
 
 MARKS = ("", "s", "^")

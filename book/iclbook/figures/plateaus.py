@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from iclbook.figures.style import BLUE, GREY, ORANGE, Figure, canvas, drawn
+from iclbook.plot.style import BLUE, GREY, ORANGE, Figure, canvas, drawn
 from iclbook.studies import plateaus as study
 from iclbook.studies.low_rank import RANKS, RATE, STEPS
 

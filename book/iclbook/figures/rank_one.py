@@ -4,7 +4,7 @@ import numpy as np
 from iclcore import theory
 from matplotlib.axes import Axes
 
-from iclbook.figures.style import (
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,
@@ -105,7 +105,7 @@ def saddles(found: study.Staircase) -> Figure:
         right.plot(shown.steps[::10], value[::10], color=BLUES[component - 1], linewidth=1.8)
         half = int(np.argmax(np.abs(value) > limits[component - 1] / 2))
         time = study.RATE * (shown.steps[::10] - half)
-        course = theory.head_course(study.TASK, component, abs(value[half]), time)
+        course = theory.head_course(study.TASK, component, time, abs(value[half]))
         right.plot(shown.steps[::10], np.sign(value[half]) * course, **(DASHED | {"color": BLACK}))
     right.plot([], [], **(DASHED | {"color": BLACK}), label="scalar ODE")
     right.set(xlabel="step", ylabel="value weight of each head", xlim=(0, study.STEPS))
@@ -205,7 +205,7 @@ def animation(found: study.Staircase, frames: int = 40) -> Animation:
     made = study.effective(history.snapshots, study.TASK.dim)
     keys = history.snapshots["key"][:, :, 0, : study.TASK.dim]
     # frames are even in the distance travelled, half in loss, half in time
-    at = np.minimum(history.snapshot_steps, len(history.loss) - 1)
+    at = np.minimum(history.kept, len(history.loss) - 1)
     travelled = history.loss[0] - history.loss[at]
     place = travelled / travelled[-1] + at / at[-1]
     chosen = np.searchsorted(place, np.linspace(0, place[-1], frames).clip(0, place[-1]))

@@ -1,6 +1,6 @@
 """Where linear theory still speaks of softmax."""
 
-from iclbook.figures.style import BLACK, BLUE, DASHED, ORANGE, PINK, Figure, canvas, drawn
+from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, PINK, Figure, canvas, drawn
 from iclbook.studies import small_scores as study
 
 

@@ -1,6 +1,6 @@
 """Pictures of the chapter on softmax attention."""
 
-from iclbook.figures.style import (
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,
@@ -47,7 +47,7 @@ def learned(found: study.Learned) -> Figure:
     levels(top, found.levels)
     top.set(ylabel="mean squared error", ylim=(0, 1.05))
     names = ("first", "second", "third", "fourth")
-    steps = found.history.snapshot_steps
+    steps = found.history.kept
     for d, color in enumerate((BLUE, ORANGE, GREEN, PINK)):
         bottom.plot(steps, found.shares[:, d], color=color, label=rf"$e_{d + 1}$")
     bottom.axhline(1, **DASHED)

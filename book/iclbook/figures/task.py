@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from iclbook.figures.style import AMBER, BLUE, DASHED, GREEN, GREY, PINK, Figure, canvas, drawn
+from iclbook.plot.style import AMBER, BLUE, DASHED, GREEN, GREY, PINK, Figure, canvas, drawn
 from iclbook.studies import task as study
 
 COLORS = (BLUE, PINK, GREEN, AMBER)  # of study.PREDICTORS; the explorer on the page has the same

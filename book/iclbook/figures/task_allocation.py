@@ -5,7 +5,7 @@ from iclcore import spectral
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-from iclbook.figures.style import (
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,

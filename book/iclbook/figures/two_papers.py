@@ -3,7 +3,8 @@
 import numpy as np
 from iclcore import spectral
 
-from iclbook.figures.style import (
+from iclbook.figures.task_allocation import THEORY, TIME, smooth, thin
+from iclbook.plot.style import (
     BLACK,
     BLUE,
     DASHED,
@@ -14,7 +15,6 @@ from iclbook.figures.style import (
     canvas,
     drawn,
 )
-from iclbook.figures.task_allocation import THEORY, TIME, smooth, thin
 from iclbook.studies import two_papers as study
 
 COLORS = {"linear": BLUE, "softmax": ORANGE}

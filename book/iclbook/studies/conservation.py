@@ -42,7 +42,7 @@ def drift(scale: str = "paper") -> Drift:
             partial[i, j] = np.abs(_of_inputs(run.final) - inputs_before).max()
             if shots:
                 sizes = np.stack([_sizes(run.snapshots, i) for i in range(len(shots))], axis=-1)
-                time = rate * run.snapshot_steps
+                time = rate * run.kept
     largest = int(np.argmax(sizes[0, :, -1]))
     slopes = [np.polyfit(np.log(rates), np.log(row), 1)[0] for row in most]
     facts = {

@@ -26,16 +26,16 @@ CONTEXTS = np.unique([*np.geomspace(1, LONGEST, 20).round().astype(int), ONE.con
 
 
 @cache
-def drawn_data(scale: str) -> reference.Draw:
+def drawn_data(scale: str) -> reference.Published:
     """The published draw; a run on all lengths and one on the whole length share its sequences."""
-    return reference.draw(ONE, MergedAttention(), sequences(scale, 5000), seed=SEED)
+    return reference.sample(ONE, sequences(scale, 5000), seed=SEED)
 
 
 @cache
 def fresh_data(scale: str, longest: int, count: int) -> Sequences:
     """Sequences of the same covariance with ``longest`` examples; their task vectors are whitened, as the
     published draw whitens those of training, so that few sequences have little error."""
-    covariance, count = drawn_data(scale).covariance, sequences(scale, count)
+    covariance, count = drawn_data(scale).task.covariance, sequences(scale, count)
     rng = np.random.default_rng(SEED)
     x = rng.standard_normal((count, longest + 1, ONE.dim)) @ np.linalg.cholesky(covariance).T
     left, _, right = np.linalg.svd(rng.standard_normal((count, ONE.dim)), full_matrices=False)
@@ -44,7 +44,7 @@ def fresh_data(scale: str, longest: int, count: int) -> Sequences:
 
 @cache
 def linear_run(scale: str, kind: str, lengths: str) -> History:
-    data = replace(drawn_data(scale).train, every_length=lengths == "all")
+    data = replace(drawn_data(scale), every_length=lengths == "all")
     if kind == "merged":
         model, steps, rate = MergedAttention(8, 1e-3, divisor="tokens"), 2400, 0.1
     else:
@@ -138,7 +138,7 @@ def predictors(scale: str = "paper") -> Predictors:
     contexts, lam = np.arange(1, LONGEST + 1), ONE.eigenvalues
     best = 1 / (lam + lam.sum() / (contexts[:, None] + 1))
     learned = {name: theory.learned(task, "tokens") for name, task in TASKS.items()}
-    basis = np.linalg.eigh(drawn_data(scale).covariance)[1][:, ::-1]
+    basis = np.linalg.eigh(drawn_data(scale).task.covariance)[1][:, ::-1]
     trained = {}
     for name in TASKS:
         weights = linear_run(scale, "merged", name).final
@@ -182,7 +182,7 @@ def testing(scale: str = "paper") -> Testing:
         run = linear_run(scale, "merged", name)
         model = MergedAttention(8, divisor="tokens")
         linear[name] = errors_at(model, run.final, fresh, CONTEXTS)
-        data = replace(draw.train[:SOFT_SEQUENCES], every_length=name == "all")
+        data = replace(draw[:SOFT_SEQUENCES], every_length=name == "all")
         run = train(SOFT, data, SOFT_STEPS, SOFT_RATE, start=SOFT.start(ONE.dim, seed=1), seed=1)
         soft[name] = errors_at(SOFT, run.final, fresh, CONTEXTS)
         facts[f"soft_train_{name}"] = run.loss[-1]

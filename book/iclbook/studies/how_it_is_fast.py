@@ -31,9 +31,9 @@ class Same:
 def same_curve(scale: str = "paper") -> Same:
     """The published first command's model on 200 sequences: autograd would be slow on more."""
     task, model = RegressionTask(), MergedAttention(heads=8, init=1e-2)
-    draw = reference.draw(task, model, 200)
+    draw = reference.sample(task, 200)
     runs = [
-        train(model, draw.train, 800, 0.002, start=draw.start, engine=engine)
+        train(model, draw, 800, 0.002, start=draw.start(model), engine=engine)
         for engine in ("autograd", "moments")
     ]
     apart = np.abs(runs[0].loss - runs[1].loss).max()

@@ -45,16 +45,16 @@ def sweep(scale: str = "paper") -> Sweep:
     runs, later, predicted = {}, {}, {}
     for share in SHARES:
         task, count = replace(WHITE, in_context=share), sequences(scale, 5000)
-        draw = reference.draw(task, MODEL, count, test=count, seed=SEED)
-        data = of_sequences(draw.train, MODEL)
+        draw = reference.sample(task, count, test=count, seed=SEED)
+        data = of_sequences(draw, MODEL)
         tests = {kind: of_sequences(test, MODEL) for kind, test in draw.tests.items()}
         if 0 < share < 1:  # the training sequences of the shared vector
-            tests["shared"] = of_sequences(draw.train[int(count * share) :], MODEL)
+            tests["shared"] = of_sequences(draw[int(count * share) :], MODEL)
         long = train(
-            MODEL, data, 10 * (STEPS - 1) + 1, RATE, start=draw.start, tests=tests, seed=SEED
+            MODEL, data, 10 * (STEPS - 1) + 1, RATE, start=draw.start(MODEL), tests=tests, seed=SEED
         )
         later[share] = long
-        factors = MODEL.factors(draw.start, task.dim)
+        factors = MODEL.factors(draw.start(MODEL), task.dim)
         predicted[share] = theory.leaving_step(factors, data, RATE)
         series = {kind: array[:STEPS] for kind, array in long.series.items()}
         runs[share] = replace(

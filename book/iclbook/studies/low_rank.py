@@ -51,13 +51,13 @@ class Seed:
 
 @cache
 def published(seed: int, scale: str, task: RegressionTask = TASK) -> Seed:
-    draw = reference.draw(task, model(1), sequences(scale, 80_000), seed=seed)
-    basis = np.linalg.eigh(draw.covariance)[1][:, ::-1]
-    sizes = len(draw.train) // 4 ** np.arange(4)[::-1]
+    draw = reference.sample(task, sequences(scale, 80_000), seed=seed)
+    basis = draw.task.eigenvectors
+    sizes = len(draw) // 4 ** np.arange(4)[::-1]
     so_far: list[tuple[float, Moments]] = []
     levels, floors, residual = [], [], []
     for first, last in zip((0, *sizes[:-1]), sizes, strict=True):
-        so_far.append((float(last - first), of_sequences(draw.train[first:last], model(1))))
+        so_far.append((float(last - first), of_sequences(draw[first:last], model(1))))
         so_far = [(float(last), mix(so_far))]
         levels.append(sample_levels(so_far[0][1], basis))
         floors.append(so_far[0][1].floor())
@@ -65,7 +65,7 @@ def published(seed: int, scale: str, task: RegressionTask = TASK) -> Seed:
     moments = so_far[0][1]
     return Seed(
         moments=moments,
-        starts={rank: draw.start_of(model(rank)) for rank in RANKS},
+        starts={rank: draw.start(model(rank)) for rank in RANKS},
         basis=basis,
         sizes=sizes,
         levels=np.stack(levels),

@@ -59,12 +59,14 @@ def abrupt_drop(scale: str = "paper") -> AbruptDrop:
 def _both(seed: int, scale: str, snapshots=()) -> tuple[History, History, np.ndarray]:
     """Attention and MLP(z) on one draw from one start, and the draw's covariance."""
     attention, mlp = MergedAttention(HEADS, INIT), CubicMLP(HEADS, INIT)
-    draw = reference.draw(TASK, attention, sequences(scale, 5000), seed=seed)
-    w, v = attention.factors(draw.start, TASK.dim)
+    draw = reference.sample(TASK, sequences(scale, 5000), seed=seed)
+    w, v = attention.factors(draw.start(attention), TASK.dim)
     block = w[:, :, : TASK.dim].transpose(0, 2, 1)  # z's first index is β's
     same = {"first": block.reshape(1, HEADS, -1), "second": v[None, None, :, 0, -1]}
-    a = train(attention, draw.train, STEPS, RATE, start=draw.start, seed=seed, snapshots=snapshots)
-    return a, train(mlp, draw.train, STEPS, RATE, start=same, seed=seed), draw.covariance
+    a = train(
+        attention, draw, STEPS, RATE, start=draw.start(attention), seed=seed, snapshots=snapshots
+    )
+    return a, train(mlp, draw, STEPS, RATE, start=same, seed=seed), draw.task.covariance
 
 
 def _shares(run: History, basis: Float[np.ndarray, "D D"]) -> Float[np.ndarray, "S D"]:
@@ -93,8 +95,8 @@ def white_course(scale: str = "paper") -> WhiteCourse:
     the paper's subspace sees a part.
     """
     model, rate, horizon = MergedAttention(HEADS, divisor="context"), 0.05, 80.0
-    draw = reference.draw(WHITE, model, sequences(scale, 5000), seed=SEED)
-    data, population = of_sequences(draw.train, model), of_population(WHITE, model)
+    draw = reference.sample(WHITE, sequences(scale, 5000), seed=SEED)
+    data, population = of_sequences(draw, model), of_population(WHITE, model)
     inits = (1e-2, 1e-4, 1e-6)
     time = np.arange(0, horizon, 1.0)
     rows: dict[str, list] = {"population": [], "data": [], "theory": []}
@@ -113,7 +115,7 @@ def white_course(scale: str = "paper") -> WhiteCourse:
     exact = theory.white_course(WHITE, c0, rate / 2 * halved.steps, "context")
     own, whole = _pulls(data)
     a = theory.growth_rate(WHITE, "context") / 2
-    others = [reference.draw(WHITE, model, sequences(scale, 5000), seed=s).train for s in DRAWS]
+    others = [reference.sample(WHITE, sequences(scale, 5000), seed=s) for s in DRAWS]
     facts = {
         "rate": rate,
         "own": own / a - 1,

@@ -47,14 +47,20 @@ class Staircase:
 
 
 def one_run(seed: int, scale: str) -> Run:
-    draw = reference.draw(TASK, MODEL, sequences(scale, 5000), seed=seed)
-    moments = of_sequences(draw.train, MODEL)
+    draw = reference.sample(TASK, sequences(scale, 5000), seed=seed)
+    moments = of_sequences(draw, MODEL)
     history = train(
-        MODEL, moments, STEPS, RATE, start=draw.start, seed=seed, snapshots=range(0, STEPS + 1, 20)
+        MODEL,
+        moments,
+        STEPS,
+        RATE,
+        start=draw.start(MODEL),
+        seed=seed,
+        snapshots=range(0, STEPS + 1, 20),
     )
-    basis = np.linalg.eigh(draw.covariance)[1][:, ::-1]
+    basis = draw.task.eigenvectors
     return Run(
-        history, moments, basis, staircase(TASK, draw.start, HORIZON * RATE * STEPS, basis=basis)
+        history, moments, basis, staircase(draw.task, draw.start(MODEL), HORIZON * RATE * STEPS)
     )
 
 
@@ -76,7 +82,7 @@ def plateaus(run: Run, levels: Float[np.ndarray, " levels"]) -> list[int]:
     """Snapshot indices in the middle of each plateau: between neighbouring drops."""
     edges = [0, *drop_steps(run.history.loss, levels), len(run.history.loss)]
     middle = [(first + last) / 2 for first, last in pairwise(edges)]
-    return [int(np.argmin(np.abs(run.history.snapshot_steps - step))) for step in middle]
+    return [int(np.argmin(np.abs(run.history.kept - step))) for step in middle]
 
 
 def owned(run: Run) -> list[int]:
@@ -91,7 +97,7 @@ def saddles(scale: str = "paper") -> Staircase:
     gaps, when, right = [], [], 0
     for run in runs:
         for m, snapshot in enumerate(plateaus(run, levels)):
-            gaps.append(run.history.loss[run.history.snapshot_steps[snapshot]] - levels[m])
+            gaps.append(run.history.loss[run.history.kept[snapshot]] - levels[m])
         steps = drop_steps(run.history.loss, levels)
         when += [d.time / RATE / s for d, s in zip(run.drops, steps, strict=False)]
         order = owned(run)
@@ -144,7 +150,7 @@ def principal_components(found: Staircase) -> Regression:
     for m in range(1, dim + 1):
         facts[f"proper_{m}"], facts[f"from_proper_{m}"] = theory.regression(TASK, m)
     facts["nearest_is_own"] = all(int(np.argmin(distance[:, s])) == m for m, s in enumerate(at))
-    return Regression(run.history.snapshot_steps, distance / scale, at, facts)
+    return Regression(run.history.kept, distance / scale, at, facts)
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ INPUTS_RUN, LABELS_RUN = 6, 4  # seeds: of a run whose heads read inputs, or lab
 
 
 @cache
-def drawn_data(scale: str) -> reference.Draw:
+def drawn_data(scale: str) -> reference.Published:
     """One data set for the chapter, in the published order of draws, with 4,000 fresh sequences."""
-    return reference.draw(TASK, MERGED, sequences(scale, SEQUENCES), 4000, seed=SEED)
+    return reference.sample(TASK, sequences(scale, SEQUENCES), SEED, 4000)
 
 
 def drops(loss: Float[np.ndarray, " t"]) -> np.ndarray:
@@ -65,7 +65,7 @@ def loss_curves(scale: str = "paper") -> LossCurves:
     shares = [reading_labels(taken(run)[plateau(run)]) for run in separate]
     draw = drawn_data(scale)
     ends = [
-        shares_learned(taken(run)[-1], draw.tests["in_context"], draw.covariance)
+        shares_learned(taken(run)[-1], draw.tests["in_context"], draw.task.covariance)
         for run in separate
     ]
     learned = [int(np.sum(end > 0.5)) for end in ends]
@@ -79,7 +79,7 @@ def loss_curves(scale: str = "paper") -> LossCurves:
         "learned_least": min(learned),
         "learned_most": max(learned),
         "runs": len(seeds),
-        "sequences": len(draw.train),
+        "sequences": len(draw),
         "merged_rate": MERGED_RUN[1],
         "separate_rate": SEPARATE_RUN[1],
     }
@@ -92,7 +92,7 @@ def one_run(scale: str, model: Model, seed: int) -> History:
     steps, rate = MERGED_RUN if model is MERGED else SEPARATE_RUN
     kept = () if model is MERGED else range(0, steps + 1, EVERY)
     start = model.start(TASK.dim, seed=seed)
-    data = drawn_data(scale).train
+    data = drawn_data(scale)
     return train(model, data, steps, rate, start=start, seed=seed, snapshots=kept)
 
 
@@ -143,11 +143,9 @@ def learned(scale: str = "paper") -> Learned:
     steps += 6000
     every = np.arange(0, steps + 1, 160)
     start = SEPARATE.start(TASK.dim, seed=INPUTS_RUN)
-    history = train(
-        SEPARATE, draw.train, steps, rate, start=start, seed=INPUTS_RUN, snapshots=every
-    )
+    history = train(SEPARATE, draw, steps, rate, start=start, seed=INPUTS_RUN, snapshots=every)
     fresh = draw.tests["in_context"]
-    shares = np.stack([shares_learned(w, fresh, draw.covariance) for w in taken(history)])
+    shares = np.stack([shares_learned(w, fresh, draw.task.covariance) for w in taken(history)])
     first = [int(every[np.argmax(share > 0.5)]) for share in shares.T]
     facts = {f"half_{d + 1}": step for d, step in enumerate(first)}
     for d in range(1, 4):  # where d are learned and the next is not: half way between two steps
@@ -171,7 +169,7 @@ def shares_learned(
 
 def taken(history: History) -> list[Weights]:
     """The weights at each snapshot."""
-    count = len(history.snapshot_steps)
+    count = len(history.kept)
     return [{name: a[i] for name, a in history.snapshots.items()} for i in range(count)]
 
 
@@ -204,7 +202,7 @@ def reading(scale: str = "paper") -> Reading:
     draw = drawn_data(scale)
     fresh = draw.tests["in_context"]
     ((tokens, _),) = fresh.prefixes()
-    top = np.linalg.eigh(draw.covariance)[1][:, -1]
+    top = np.linalg.eigh(draw.task.covariance)[1][:, -1]
     one = int(np.argmax(np.abs(fresh.x[:50, -1] @ top)))  # a query with much of e_1 in it
     reads, attention, facts = [], [], {}
     for kind, seed in (("inputs", INPUTS_RUN), ("labels", LABELS_RUN)):
@@ -272,20 +270,20 @@ def long_run(scale: str = "paper") -> LongRun:
     fresh sequences; the best linear attention for the population, tested on the same."""
     draw, steps, rate = drawn_data(scale), 6000, 0.1
     every = np.unique(np.geomspace(1, steps + 1, 60).astype(int)) - 1
-    history = train(MERGED, draw.train, steps, rate, start=MERGED.start(TASK.dim, seed=1),
+    history = train(MERGED, draw, steps, rate, start=MERGED.start(TASK.dim, seed=1),
                     snapshots=every)  # fmt: skip
     fresh = draw.tests["in_context"]
     lengths = [(torch.tensor(t).double(), torch.tensor(y).double()) for t, y in fresh.prefixes()]
     with torch.no_grad():
         errors = [float(mean_loss(module(MERGED, w, 1), lengths)) for w in taken(history)]
     linear = MergedAttention(1, divisor="context")
-    seen, unseen = (of_sequences(data, linear) for data in (draw.train, fresh))
+    seen, unseen = (of_sequences(data, linear) for data in (draw, fresh))
     fitted = np.linalg.lstsq(seen.gram, seen.cross.T, rcond=1e-12)[0].T
     start = linear.start(TASK.dim)
     w, v = linear.factors(start, TASK.dim)
     v[:], w[:] = 0, 0
     v[0, 0, -1] = 1
-    w[0, :, :-1] = theory.pcr_predictor(TASK, TASK.dim, "context", draw.covariance)
+    w[0, :, :-1] = theory.pcr_predictor(draw.task, TASK.dim, "context")
     best = unseen.loss(coefficients((w, v), unseen.features))
     loss = np.append(history.loss, history.loss[-1])[every]
     facts = {

@@ -5,6 +5,7 @@ import io
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
 from iclcore.picture import (
     AMBER,
     BLACK,
@@ -24,10 +25,12 @@ from iclcore.picture import (
     levels,
     png,
 )
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
-from iclbook.figures.trace import trace
+from iclbook.plot.trace import trace
 
 __all__ = [
     "AMBER",
@@ -53,6 +56,23 @@ __all__ = [
 ]
 
 DOTS = 110  # an inch, of pictures within a page's own code: one of 7.2 inches stays below 60 KB
+
+
+BLUES = ("#08306b", "#2171b5", "#6baed6", "#9ecae1")  # the paper's shades
+
+
+def colours(count: int) -> list:
+    """As many colours as there are things: the palette's, beyond it shades that differ in lightness."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    return [to_hex(c) for c in colormaps["viridis"](np.linspace(0, 0.95, count))]
+
+
+def shades(count: int) -> list:
+    """As many blues, the darkest first."""
+    if count <= len(BLUES):
+        return list(BLUES[:count])
+    return [to_hex(c) for c in colormaps["Blues_r"](np.linspace(0.05, 0.65, count))]
 
 
 class Figure(Picture):

@@ -1,0 +1,125 @@
+"""What the chapters measure on runs: when a curve crosses a level, which head owns what."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from iclcore import History, theory
+from iclcore.theory import Drop
+from jaxtyping import Float, Int
+
+POINTS = 2000  # of a curve: more than a picture can show
+
+
+def thin(count: int, points: int = POINTS) -> Int[np.ndarray, " n"]:
+    """At most so many of ``count`` indices, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, points).astype(int))
+
+
+def crossing(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], level: float) -> float:
+    """The first x, between two, at which y comes to ``level`` from where it began; nan if never."""
+    gap = np.asarray(y, dtype=float) - level
+    there = np.flatnonzero(gap * gap[0] <= 0)
+    if not len(there):
+        return float("nan")
+    i = max(1, int(there[0]))
+    share = gap[i - 1] / (gap[i - 1] - gap[i]) if gap[i - 1] != gap[i] else 0.0
+    return float(x[i - 1] + share * (x[i] - x[i - 1]))
+
+
+def drop_times(run: History, levels: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " drops"]:
+    """When the loss is half way from each level to the next; nan for those that it does not reach."""
+    halves = (levels[1:] + levels[:-1]) / 2
+    return np.array([crossing(run.time, run.loss, half) for half in halves])
+
+
+def plateaus(run: History, levels: Float[np.ndarray, " levels"]) -> list[int]:
+    """Which of the kept steps is in the middle of each plateau that the run came to."""
+    times = drop_times(run, levels)
+    edges = [0.0, *times[np.isfinite(times)], run.time[-1]]
+    kept = run.lr * run.kept
+    return [int(np.argmin(np.abs(kept - (a + b) / 2))) for a, b in pairwise(edges)]
+
+
+def owners(run: History) -> Int[np.ndarray, " H"]:
+    """Which eigenvector (1 has the largest eigenvalue) each rank-one head has learned; 0 is none.
+
+    Learned is: the head's value weight has come to half of what the scalar ODE ends at.
+    """
+    keys = run.final["key"][:, 0, : run.task.dim] @ run.task.eigenvectors
+    nearest = np.argmax(np.abs(keys), axis=1)
+    limit = theory.head_limit(run.task, run.model.divisor)[nearest]
+    return np.where(np.abs(run.value[-1]) > limit / 2, nearest + 1, 0)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What the scalar ODE says of one head: it is placed where the simulated one is half grown."""
+
+    head: int
+    component: int
+    time: Float[np.ndarray, " t"]
+    value: Float[np.ndarray, " t"]
+
+
+def courses(run: History) -> list[Course]:
+    """Of every head that has learned an eigenvector; the others have no course."""
+    time, found = run.time[thin(len(run.time))], []
+    limits = theory.head_limit(run.task, run.model.divisor)
+    for head, component in enumerate(owners(run)):
+        if component:
+            value = run.value[:, head]
+            half = crossing(run.time, np.abs(value), limits[component - 1] / 2)
+            course = theory.head_course(
+                run.task, component, time, divisor=run.model.divisor, half_at=half
+            )
+            found.append(Course(head, int(component), time, np.sign(value[-1]) * course))
+    return found
+
+
+class Compared(NamedTuple):
+    """One drop, as it came and as it was predicted from the start."""
+
+    component: int
+    simulated: float
+    predicted: float
+    head_right: bool
+
+    @property
+    def ratio(self) -> float:
+        return self.predicted / self.simulated
+
+
+def compared(
+    run: History, stairs: Sequence[Drop], levels: Float[np.ndarray, " levels"]
+) -> list[Compared]:
+    """The n-th drop of a run beside the n-th predicted one, for those that the run comes to."""
+    own, times = owners(run), drop_times(run, levels)
+    return [
+        Compared(drop.component, time, drop.time, bool(own[drop.head] == drop.component))
+        for drop, time in zip(stairs, times, strict=False)
+        if np.isfinite(time)
+    ]
+
+
+def level_gap(run: History, levels: Float[np.ndarray, " levels"]) -> float:
+    """How far the loss is from its level in the middle of the plateaus, at most."""
+    at = np.minimum(run.kept[plateaus(run, levels)], len(run.loss) - 1)
+    return float(np.abs(run.loss[at] - levels[: len(at)]).max())
+
+
+def ascending(numbers: Iterable[float]) -> bool:
+    """Whether they rise; nan, what never came, may stand at the end only."""
+    held = np.nan_to_num(np.array(list(numbers), dtype=float), nan=np.inf)
+    return bool(np.all(held[1:] >= held[:-1]))
+
+
+def frames(run: History, count: int = 40) -> list[int]:
+    """Kept steps for an animation: even in the distance travelled, half in loss, half in time."""
+    at = np.minimum(run.kept, len(run.loss) - 1)
+    travelled = run.loss[0] - run.loss[at]
+    place = travelled / travelled[-1] + at / at[-1]
+    chosen = np.searchsorted(place, np.linspace(0, place[-1], count).clip(0, place[-1]))
+    return np.minimum(chosen, len(at) - 1).tolist()

@@ -1,0 +1,29 @@
+"""Pictures: a vocabulary of panels, and the drawings that no run is behind."""
+
+from iclbook.plot.diagrams import rank_one_network
+from iclbook.plot.panels import (
+    agreement,
+    animation,
+    curves,
+    figure,
+    keys,
+    losses,
+    matrix,
+    rank_one_frame,
+    scaling,
+    values,
+)
+
+__all__ = [
+    "agreement",
+    "animation",
+    "curves",
+    "figure",
+    "keys",
+    "losses",
+    "matrix",
+    "rank_one_frame",
+    "rank_one_network",
+    "scaling",
+    "values",
+]

@@ -19,6 +19,7 @@ from iclcore.trainer import choose, train
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
 ROUNDING = {"moments": 1e-11, "autograd": 1e-11, "rows": 1e-6, "published": 1e-6}
 AT_A_TIME = 33  # weights looked at in one run
+RISES = 6  # looked into, of those that are the largest so far
 NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
 
 Gradient = Callable[[Factors], Factors]
@@ -32,14 +33,15 @@ def past_edge(
     run: History,
     heed: Callable[[], object] = lambda: None,
 ) -> int | None:
-    """The first step of a run at which learning rate × sharpness exceeds 2; None if its loss never rises.
+    """The first step of a run at which learning rate × sharpness exceeds 2; None if it does at no rise of
+    its loss.
 
-    The run is repeated by the fast engine, up to its first rise, and searched by halves: between that
-    step and the start of the run the product is taken to cross 2 once. ``heed`` may end that by an exception.
+    The run is repeated by the fast engine from rise to rise, up to one at which it does, and searched by
+    halves: since the step that was looked at before, the product is taken to cross 2 once. ``heed`` may
+    end that by an exception.
     """
-    loss = run.loss
-    rises = np.diff(loss) > ROUNDING[run.engine] * np.maximum.accumulate(loss)[:-1]
-    if run.ended != "finished" or not rises.any():
+    rises = _rises(run) if run.ended == "finished" else ()
+    if not len(rises):
         return None
     sizes = data.features if isinstance(data, Moments) else None
     dim = sizes.dim if sizes else data.x.shape[2]
@@ -49,24 +51,35 @@ def past_edge(
         data = of_sequences(data, model)
     gradient = _gradient(kind, model, data, start)
 
-    def unstable(weights: Weights) -> bool:
+    def unstable(weights: Weights | None) -> bool:
         heed()
-        return lr * sharpness(gradient, model.factors(weights, dim)) > 2
+        return weights is None or lr * sharpness(gradient, model.factors(weights, dim)) > 2
 
-    def weights_at(steps: np.ndarray, start: Weights) -> list[Weights]:
-        """Before each of ``steps``, counted from ``start``."""
+    def weights_at(steps: np.ndarray, start: Weights) -> list[Weights | None]:
+        """Before each of ``steps``, counted from ``start``; None where the loss was no longer finite: past
+        the edge a repeated run may go on otherwise."""
         history = train(model, data, max(1, int(steps[-1])), lr, start=start, snapshots=steps,
                         progress=lambda _: None)  # fmt: skip
         heed()  # it may have been cut
-        return [{n: w[i] for n, w in history.snapshots.items()} for i in range(len(steps))]
+        left = len(history.loss) - 1 if history.ended == "diverged" else np.inf
+        return [
+            {n: w[i] for n, w in history.snapshots.items()} if step < left else None
+            for i, step in enumerate(steps)
+        ]
 
     if unstable(start):
         return 0
-    rise = int(rises.argmax())
-    before, after = weights_at(np.array([rise, rise + 1]), start)
-    if not unstable(before):
-        return rise + 1 if unstable(after) else None
-    calm, wild = 0, rise
+    calm = 0
+    for rise in rises:
+        before, after = weights_at(np.array([rise, rise + 1]) - calm, start)
+        if unstable(before):
+            break
+        if unstable(after):
+            return rise + 1
+        calm, start = rise + 1, after
+    else:
+        return None
+    wild = rise
     while wild - calm > 1:
         steps = np.unique(np.linspace(0, wild - calm, AT_A_TIME).astype(int))
         kept = weights_at(steps, start)
@@ -76,6 +89,18 @@ def past_edge(
             low, high = (low, middle) if unstable(kept[middle]) else (middle, high)
         calm, wild, start = calm + int(steps[low]), calm + int(steps[high]), kept[low]
     return wild
+
+
+def _rises(run: History) -> list[int]:
+    """Steps of a run whose loss rises above rounding, and more than at any step before: noise that is no
+    edge's sets few such records, the growth past the edge many. Of too many some are left out, but
+    neither the first nor the largest."""
+    rises = np.diff(run.loss)
+    least = ROUNDING[run.engine] * np.maximum.accumulate(run.loss)[:-1]
+    records = np.maximum.accumulate(np.maximum(rises, 0))
+    found = np.flatnonzero((rises > least) & (np.diff(records, prepend=0) > 0))
+    places = np.linspace(0, len(found) - 1, min(RISES, len(found))).astype(int)
+    return found[places].tolist()
 
 
 def sharpness(gradient: Gradient, factors: Factors) -> float:

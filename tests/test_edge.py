@@ -69,21 +69,51 @@ def test_the_first_step_past_the_edge(softmax):
     lr = 2.2 / exact_sharpness(model, end, data)
     start = model.start(2, seed=2)
     run = train(model, data, 6000, lr, start=start)
-    step = edge.past_edge(model, data, start, lr, run)
-    assert 10 < step < len(run.loss)
-    around = train(model, data, step, lr, start=start, snapshots=[step - 1, step])
-    before, after = (
-        exact_sharpness(model, {n: w[i] for n, w in around.snapshots.items()}, data) for i in (0, 1)
-    )
-    # to what Lanczos leaves
-    assert lr * before < 2 * (1 + 2e-3) and lr * after > 2 * (1 - 2e-3), (lr * before, lr * after)
-    assert np.all(np.diff(run.loss[: step + 1]) <= 1e-6 * run.loss[0])
     # a rise that is none of the edge's, as rounding makes one where nothing is learned
-    jumped = replace(run, series={"loss": run.loss[:step].copy()})
-    jumped.loss[5] *= 1.01
-    assert edge.past_edge(model, data, start, lr, jumped) is None
+    jumped = replace(run, series={"loss": run.loss.copy()})
+    jumped.loss[5] = jumped.loss[4] * (1 + 2e-6)
+    for each in (run, jumped):
+        step = edge.past_edge(model, data, start, lr, each)
+        assert 10 < step < len(run.loss)
+        around = train(model, data, step, lr, start=start, snapshots=[step - 1, step])
+        before, after = (
+            lr * exact_sharpness(model, {n: w[i] for n, w in around.snapshots.items()}, data)
+            for i in (0, 1)
+        )
+        # to what Lanczos leaves
+        assert before < 2 * (1 + 2e-3) and after > 2 * (1 - 2e-3), (before, after)
+        assert np.all(np.diff(run.loss[: step + 1]) <= 1e-6 * run.loss[0])
+    short = replace(run, series={"loss": jumped.loss[:step]})
+    assert edge.past_edge(model, data, start, lr, short) is None
     calm = train(model, data, 3000, 0.1 * lr, start=start)
     assert edge.past_edge(model, data, start, 0.1 * lr, calm) is None
+
+
+def test_a_run_that_diverges_when_it_is_repeated():
+    """As rounding may decide past the edge: its own loss stayed finite, and rose once before."""
+    model, data = SeparateAttention(heads=2, init=0.3), TASK.sample(50, seed=1)
+    start, lr = model.start(2, seed=2), 0.2
+    wild = train(model, data, 5000, lr, start=start)
+    assert wild.ended == "diverged"
+    loss = np.full(len(wild.loss) + 10, 1.0)
+    loss[[3, -1]] = 1.1, 1.3
+    run = replace(wild, series={"loss": loss}, ended="finished")
+    assert 3 < edge.past_edge(model, data, start, lr, run) < len(wild.loss)
+
+
+def test_however_often_the_loss_rises_few_rises_are_looked_into(monkeypatch):
+    """Of those that are the largest so far the first and the largest are always among them."""
+    model, data = SeparateAttention(heads=2, init=0.3), TASK.sample(50, seed=1)
+    start = model.start(2, seed=2)
+    run = train(model, data, 300, 0.01, start=start)
+    loss = 1 + np.arange(300.0) ** 2
+    seen = []
+    monkeypatch.setattr(edge, "sharpness", lambda *_: seen.append(1) or 0.0)
+    rising = replace(run, series={"loss": loss})
+    assert edge.past_edge(model, data, start, 0.01, rising) is None
+    assert len(seen) == 1 + 2 * edge.RISES
+    rises = edge._rises(rising)
+    assert rises[0] == 0 and rises[-1] == 298 and len(rises) == edge.RISES
 
 
 @pytest.mark.parametrize("engine", ["auto", "published"])

@@ -4,7 +4,6 @@ The folder holds ``runs/NAME.npz``, a file for each run, named by the hash of it
 sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is set aside, never read.
 """
 
-import json
 import os
 import re
 from collections import deque
@@ -14,10 +13,9 @@ from dataclasses import dataclass, replace
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
-import numpy as np
 from tqdm import tqdm
 
-from iclcore.history import History, write_whole
+from iclcore.history import Damaged, History, write_whole
 from iclcore.interrupts import put_off
 from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
 from iclcore.versions import difference, versions
@@ -191,9 +189,9 @@ def _kept(folder: Path, wanted: dict[str, Run]) -> Iterator[tuple[str, dict]]:
             continue
         try:
             row = _read(path, wanted.get(path.stem))
-        except Unreadable as error:
+        except (Damaged, Unreadable) as error:
             aside = _set_aside(path)
-            say(f"{path}: {error}; set aside as {aside.name}")
+            say(f"{error}; set aside as {aside.name}")
             continue
         if row:
             yield path.stem, row
@@ -202,32 +200,28 @@ def _kept(folder: Path, wanted: dict[str, Run]) -> Iterator[tuple[str, dict]]:
 class Unreadable(Exception):
     """Why a file is no run's result."""
 
+    def __init__(self, path: Path, why: str | None):
+        super().__init__(f"{path}: {why}")
+
 
 def _read(path: Path, run: Run | None) -> dict | None:
-    """The row of a run if it is one that is wanted; else only the file's record is looked at."""
+    """The row of a run if it is one that is wanted."""
     if path.suffix != ".npz":
-        raise Unreadable("no run")
+        raise Unreadable(path, "no run")
     if not path.is_file():  # to open a pipe would wait for ever
-        raise Unreadable("no file")
+        raise Unreadable(path, "no file")
     try:
-        with open(path, "rb") as file, np.load(file) as stored:
-            record = json.loads(str(stored["record"]))
-        ended, made_by = record["ended"], {name: record["versions"][name] for name in MATTER}
-        name = name_of(record["settings"], made_by)
-    except (KeyError, TypeError):
-        raise Unreadable("no run of a sweep") from None
-    except Exception:  # what is damaged ends in any of a dozen kinds
-        raise Unreadable("half-written or damaged") from None
+        history = History.from_npz(path)
+    except OSError as error:
+        raise Unreadable(path, error.strerror) from None
+    made_by = {name: history.versions.get(name) for name in MATTER}
     if other := difference(made_by, {name: versions()[name] for name in MATTER}):
-        raise Unreadable(f"made by {other}")
-    if name != path.stem:
-        raise Unreadable(f"holds run {name}, another than its name says")
-    if ended not in ENDS:
-        raise Unreadable(f"{ended}, not finished")
-    try:
-        return run and _row(run, History.from_npz(path))
-    except Exception:
-        raise Unreadable("half-written or damaged") from None
+        raise Unreadable(path, f"made by {other}")
+    if (name := name_of(history.settings, made_by)) != path.stem:
+        raise Unreadable(path, f"holds run {name}, another than its name says")
+    if history.ended not in ENDS:
+        raise Unreadable(path, f"{history.ended}, not finished")
+    return run and _row(run, history)
 
 
 def _set_aside(path: Path) -> Path:

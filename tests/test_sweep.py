@@ -248,7 +248,7 @@ def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(in_folder, 
 
 
 def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
-    runs = grid(BASE, seed=range(9))
+    runs = grid(BASE, seed=range(10))
     before = sweep(runs, "out")
     wanted = files(in_folder / "out")
     table, left = (in_folder / "out" / "table.csv").read_bytes(), []
@@ -267,6 +267,7 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     paths[6].mkdir()
     paths[7].symlink_to(in_folder)
     os.mkfifo(paths[8])  # whoever opens it waits for ever
+    paths[9].symlink_to("/proc/self/mem")  # a file whose first byte no one can read
     np.savez(in_folder / "out" / "runs" / "foreign.npz", a=np.arange(3))
     partial = paths[0].with_name("notes.partial")
     partial.write_bytes(b"half")
@@ -274,15 +275,16 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     after = sweep(runs, "out")
     lines = capsys.readouterr().err.splitlines()
     said = {
-        paths[0].name: "half-written or damaged",
-        paths[1].name: "half-written or damaged",
+        paths[0].name: "no run's file, or damaged: BadZipFile",
+        paths[1].name: "no run's file, or damaged: BadZipFile",
         paths[2].name: "made by numpy 1.0, not ",
         paths[5].name: f"made by iclcore {changed.versions['iclcore']}, not ",
         paths[6].name: "no file",
         paths[7].name: "no file",
         paths[8].name: "no file",
+        paths[9].name: "Input/output error",
         paths[3].name: f"holds run {runs[4].name}",
-        "foreign.npz": "no run of a sweep",
+        "foreign.npz": "no run's file, or damaged: KeyError 'record'",
         partial.name: "no run",
     }
     assert len(lines) == len(said) and after.found == 1
@@ -298,6 +300,19 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     Path(left[0]).write_bytes(b"half")
     sweep(runs, "out")
     assert not capsys.readouterr().err and not Path(left[0]).exists()
+
+
+def test_a_mistake_of_ours_sets_no_run_aside(in_folder, monkeypatch):
+    sweep([BASE], "out")
+    before = files(in_folder / "out")
+
+    def broken(*_):
+        raise AttributeError("deep")
+
+    monkeypatch.setattr("iclcore.sweep._row", broken)
+    with pytest.raises(AttributeError, match="deep"):
+        sweep([BASE], "out")
+    assert files(in_folder / "out") == before
 
 
 def test_names_change_with_settings_and_with_versions():

@@ -14,6 +14,7 @@ from iclcore import (
     SeparateAttention,
     Sequences,
     train,
+    trainer,
 )
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.run import Run, carry_out, prepare
@@ -59,6 +60,70 @@ def test_snapshots_are_from_before_their_step():
         c = coefficients(model.factors(weights, 3), moments.features)
         close(moments.loss(c), history.loss[step])
         close(weights["value"][:, -1, -1], history.series["value"][step])
+
+
+class Step(int):
+    """The number of a step that counts how often it is looked at."""
+
+    looks = 0
+
+    @staticmethod
+    def counted(operation):
+        def look(*numbers):
+            Step.looks += 1
+            return operation(*numbers)
+
+        return look
+
+    __hash__ = int.__hash__
+
+
+for name in ("eq", "ne", "lt", "le", "gt", "ge", "sub", "rsub"):
+    setattr(Step, f"__{name}__", Step.counted(getattr(int, f"__{name}__")))
+
+
+class Carried(np.ndarray):
+    """Weights that count the bytes of their copies, stacks included."""
+
+    bytes = 0
+
+    def copy(self, order="C"):
+        Carried.bytes += self.nbytes
+        return super().copy(order)
+
+    def __array_function__(self, function, types, args, kwargs):
+        found = super().__array_function__(function, types, args, kwargs)
+        Carried.bytes += found.nbytes
+        return found
+
+
+class Still:
+    """An engine that stands still."""
+
+    engine = "autograd"
+
+    def __init__(self, model, weights, train, tests, lr):
+        self.weights = {name: array.view(Carried) for name, array in weights.items()}
+
+    def advance(self, steps):
+        return np.ones(steps), np.ones((steps, 0)), np.ones((steps, 1))
+
+
+def test_snapshots_cost_their_number(monkeypatch):
+    """A hundred more cost the same, however many there are: looks at their steps, bytes copied."""
+    monkeypatch.setattr(trainer, "_engine", lambda kind: Still)
+    monkeypatch.setattr(trainer, "index", Step)
+    model, data = SeparateAttention(1), TASK.sample(3)
+
+    def cost(count):
+        Step.looks = Carried.bytes = 0
+        train(model, data, count, 0.1, snapshots=range(count), engine="autograd")
+        return np.array([Step.looks, Carried.bytes])
+
+    few, more, many = cost(100), cost(200), cost(300)
+    one = sum(array.nbytes for array in model.start(3).values())
+    assert few[0] >= 100 and few[1] >= 2 * 100 * one  # kept, and stacked
+    assert (many - more).tolist() == (more - few).tolist()
 
 
 @pytest.mark.parametrize("sequences", [7, 30, 200])

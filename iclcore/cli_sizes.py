@@ -87,9 +87,11 @@ def needs(run: Run) -> Counter[str]:
     elif kind == "published":  # every token's output, every score
         one += 4 * size * tokens1
         work = 4 * run.sequences * (heads * (tokens2 + 4 * size * tokens1)) + 12 * drawn * tokens**2
-    else:  # each token's value matrix, as torch contracts from left to right
-        one += 8 * (3 * size + 2 * heads) * tokens1
-        work = 8 * size**2 * (run.sequences * tokens1 + 2 * drawn * tokens)
+    else:  # tokens of every length, by the run and, while edge looks, twice more. A head's scores and what
+        # it makes of a sequence, thrice: what a length leaves is too small for the next, and not used again
+        one += 24 * size * tokens1
+        wide = size + getattr(run.model, "rank", 0)
+        work = 24 * heads * drawn * (tokens1 + len(task.lengths) * wide)
     draws = 24 * min(drawn, reference.CHUNK) * tokens * dim  # in float64
     found = shapes(task, run.model)
     found["--in_dim"] += features

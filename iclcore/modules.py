@@ -34,8 +34,9 @@ class Attention(nn.Module):
         weight = self.scores(tokens)
         if self.softmax:
             weight = weight.softmax(dim=2)
-        output = torch.einsum("phm,hoe,pme->po", weight, self.value, tokens)
-        return output[:, -self.outputs :] / divide_by(self.divisor, tokens.shape[1])
+        seen = torch.einsum("phm,pme->phe", weight, tokens)  # first: no value a token
+        output = torch.einsum("phe,hoe->po", seen, self.value[:, -self.outputs :])
+        return output / divide_by(self.divisor, tokens.shape[1])
 
 
 class Merged(Attention):

@@ -6,6 +6,9 @@ import sys
 import numpy as np
 import pytest
 from conftest import close
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from iclcore import (
     CubicMLP,
@@ -16,6 +19,7 @@ from iclcore import (
     train,
     trainer,
 )
+from iclcore.modules import AutogradDescent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.run import Run, carry_out, prepare
 
@@ -49,6 +53,42 @@ def test_engines_agree(model):
         close(stack, runs[1].snapshots[name], within)
         close(stack[-1], runs[0].final[name])
     assert runs[1].engine == "autograd" != runs[0].engine
+
+
+class Largest(TorchDispatchMode):
+    """How many bytes the largest thing holds that torch makes; a view is none."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        given = storages(args)
+        found = function(*args, **(kwargs or {}))
+        made = storages(found).items()
+        self.bytes = max(self.bytes, *(size for place, size in made if place not in given), 0)
+        return found
+
+
+def storages(tree):
+    tensors = [each for each in tree_leaves(tree) if isinstance(each, Tensor)]
+    return {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MergedAttention(heads=2, init=0.1),
+        SeparateAttention(heads=2, rank=3, init=0.1),
+        SeparateAttention(heads=2, rank=3, init=0.1, softmax=True),
+    ],
+    ids=["merged", "separate", "softmax"],
+)
+def test_autograd_holds_a_score_a_token_and_no_more(model):
+    """Neither a value a token nor, as torch contracts three factors from left to right, a matrix."""
+    data = RegressionTask(dim=7, outputs=2, context=11).sample(30)
+    descent = AutogradDescent(model, model.start(7, 2), data, [data], 0.1)
+    with Largest() as seen:
+        descent.advance(1)
+    assert seen.bytes == 8 * 30 * 2 * 12
 
 
 def test_snapshots_are_from_before_their_step():

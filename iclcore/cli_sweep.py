@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from iclcore.cli_common import COUNT, Parser, alike
+from iclcore.cli_sizes import enough_memory
 from iclcore.history import write_whole
 from iclcore.interrupts import noted
 
@@ -68,7 +69,15 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
     from iclcore.workers import ClusterLost, NoCluster
 
     clock = time.perf_counter()
-    runs = [run_of(*point, refuse) for point in points]
+    runs = []
+    for given, *point in points:
+
+        def refuse_it(line: str, given: str = given) -> None:
+            refuse(f"{line}, with {given}")
+
+        runs.append(run_of(*point, refuse_it))
+        if not options.scheduler:  # whose workers have memory of their own
+            enough_memory(runs[-1], refuse_it)
     try:
         distinct(runs)
     except ValueError as error:
@@ -102,7 +111,7 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
 
 
 def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
-    """Of every combination the flags, the task and the model; all are checked before any is run."""
+    """Every combination: as it is given, its flags, task and model; all are checked before any is run."""
     from iclcore.cli import problem, training_flags
 
     parser = Parser(prog="python -m iclcore sweep", add_help=False)
@@ -142,7 +151,7 @@ def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
         fixed, unknown = parser.parse_known_args([*rest, *point])
         if unknown:
             refuse(f"argument {unknown[0]}: is no flag of sweep{alike(unknown[0], fixed)}")
-        found.append((fixed, *problem(fixed, refuse)))
+        found.append((" ".join(point), fixed, *problem(fixed, refuse)))
     return found
 
 

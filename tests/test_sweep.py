@@ -231,13 +231,21 @@ def test_other_signals_end_a_sweep_as_ctrl_c_does(number, in_folder):
     assert len(files(in_folder / "out")) == 1
 
 
-def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(in_folder, capsys):
+def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(
+    in_folder, monkeypatch, capsys
+):
+    def short(runs):
+        if runs[0].sequences == 70:
+            raise MemoryError("taken by others")
+        return prepare(runs)
+
+    monkeypatch.setattr("iclcore.sweep.prepare", short)
     flags = "--model attnS --epoch 40 --in_dim 3 --grid"
-    axes = "trainset_size=60,1000000000000 lr=0.01,50"
+    axes = "trainset_size=60,70 lr=0.01,50"
     assert main(["sweep", *flags.split(), axes, "--out", "out"]) == 3
     said = capsys.readouterr()
     lines = said.err.splitlines()
-    assert sum("failed: " in line and "sequences=1000000000000" in line for line in lines) == 2
+    assert sum("failed: MemoryError: " in line and "sequences=70" in line for line in lines) == 2
     assert sum("diverged at step" in line and "lr=50.0" in line for line in lines) == 1
     assert len(lines) == 3 and "1 finished, 1 diverged, 2 failed" in said.out
     rows = (in_folder / "out" / "table.csv").read_text().splitlines()
@@ -368,6 +376,12 @@ def test_moments_in_chunks_are_those_of_all_sequences_at_once():
         ("seed=0:2", "--save f.csv", "--save", "--out"),
         ("seed=0:2", "--fish 3", "--fish", "no flag of sweep"),
         ("trainset_size=4,100", "", "--trainset_size", "at least 5 sequences"),
+        (
+            "trainset_size=60,1000000000000 seed=0:2",
+            "",
+            "--trainset_size: takes less: this needs",
+            "with --trainset_size=1000000000000 --seed=0\n",
+        ),
         ("seed=0:2", "--scheduler tcp://h:1 --jobs 2", "--jobs", "without --scheduler"),
         ("seed=0:2", "--out file/inside", "--out", "a folder to write in"),
         ("seed=0:2", f"--out {'o' * 300}", "--out", "a folder to write in"),

@@ -52,14 +52,17 @@ def test_linear_curves(path):
     history = run(options, model, draw)
     assert history.engine == "moments" and len(history.loss) == options.epoch
     stride = int(golden["stride"])
-    # the published curve is float32; measured here at most 4e-6
-    close(history.loss[::stride], golden["loss"], within=1e-5)
-    close(history.loss[-1], golden["final"], within=1e-5)
+    # the published run is float32: four standard deviations of as many roundings of a weight as there
+    # are steps, each even within ±2⁻²⁴ of it; of what weights move by, losses move by at most half
+    weights = 4 * 2**-24 * np.sqrt(options.epoch / 3)
+    losses = weights / 2
+    close(history.loss[::stride], golden["loss"], within=losses)
+    close(history.loss[-1], golden["final"], within=losses)
     if "test_iwl" in golden:
-        close(history.series["in_weight"][::stride], golden["test_iwl"], within=1e-5)
-        close(history.series["in_context"][::stride], golden["test_icl"], within=1e-5)
+        close(history.series["in_weight"][::stride], golden["test_iwl"], within=losses)
+        close(history.series["in_context"][::stride], golden["test_icl"], within=losses)
     for name, stack in published_weights(golden).items():
-        close(history.final[name], stack, within=2e-5)
+        close(history.final[name], stack, within=weights)
 
 
 @pytest.mark.parametrize("path", SOFTMAX, ids=lambda p: p.stem)
@@ -72,26 +75,33 @@ def test_softmax_curves(path):
     history, stride = run(options, model, draw), int(golden["stride"])
     assert history.engine == "rows"
     rise = int(np.argmax(np.diff(history.loss) > 1e-4 * history.loss[:-1]))
-    assert rise >= 700  # long past the first drops
+    assert rise >= 700  # long past the first drops; rounding moves it by its logarithm
     calm = slice(0, rise // stride)
+    # the zigzag that grows from rounding is not to be seen yet: it moves the loss by 1e-4 a step, and all
+    # that went before by a few times that
     close(history.loss[::stride][calm], golden["loss"][calm], within=1e-3)
     options.epoch = rise + 100
     whole = run_of(options, *problem(options, pytest.fail), pytest.fail)
     history = carry_out(prepare([whole]), whole)
     assert history.engine == "published" and 0 < history.past_edge < rise
     plain = plain_losses(path)[::stride]
-    same = np.array_equal(plain, golden["loss"][: len(plain)])
-    held = slice(0, len(history.loss[::stride])) if same else calm
-    close(history.loss[::stride][held], golden["loss"][held], within=1e-3)
+    loss = history.loss[::stride]
+    close(loss[calm], golden["loss"][calm], within=1e-3)
+    if np.array_equal(plain, golden["loss"][: len(plain)]):
+        np.testing.assert_array_equal(loss, golden["loss"][: len(loss)])
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_published_operations_start_as_published(path):
-    """To the last bit where the golden curves were made; other processors may round otherwise."""
+    """To the last bit where the golden curves were made; elsewhere torch draws other last bits.
+
+    Its normal numbers are a radius times the cosine of an angle up to 2π, which float32 rounds by
+    2π·2⁻²⁴: y moves by up to ten units of 2⁻²⁴ of it, and a loss by twenty.
+    """
     golden, options, model, draw = case(path)
     descent = PublishedDescent(model, draw.start(model), draw, [], options.lr)
     loss = descent.advance(31)[0][:: int(golden["stride"])]
-    close(loss, golden["loss"][: len(loss)], within=5e-7)
+    close(loss, golden["loss"][: len(loss)], within=20 * 2**-24)
 
 
 class Plain(torch.nn.Module):
@@ -168,7 +178,8 @@ def test_models_of_one_seed_share_their_data():
 def test_whitening():
     task = reference.RegressionTask(dim=3, context=4, outputs=2)
     data = reference.sample(task, 40, seed=2)
-    close(data.x.mean(axis=0), np.zeros((5, 3)), within=1e-6)  # float32
+    # float32: a number of 1 to 2 is rounded by 1e-7, and what is subtracted from all 40 alike too
+    close(data.x.mean(axis=0), np.zeros((5, 3)), within=1e-6)
     for o in range(2):
         own = np.stack(
             [
@@ -176,6 +187,8 @@ def test_whitening():
                 for x, y in zip(data.x, data.y, strict=True)
             ]
         )
-        close(np.cov(own.T), np.eye(3), within=1e-4)  # float32, through a solve
+        # a solve multiplies what float32 rounds, y and its own steps, and a square doubles it
+        within = 4 * np.finfo(np.float32).eps * np.linalg.cond(data.x).max()
+        close(np.cov(own.T), np.eye(3), within=within)
     with pytest.raises(ValueError, match="at least 4 sequences"):
         reference.sample(task, 3)

@@ -37,7 +37,11 @@ EXACT = 1e-9  # float64 along different routes: round-off of some thousand opera
 
 
 def close(actual, expected, within: float = EXACT) -> None:
-    """|actual − expected| ≤ within · (1 + |expected|) everywhere. A looser bound says why."""
+    """|actual − expected| ≤ within · (1 + |expected|) everywhere. A looser bound says why.
+
+    What a test of a study says by < and > is what its chapter says of one fixed draw. Other last bits of
+    that draw move such a number by 1e-4 of itself at most, far less than any of these bounds is away.
+    """
     actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     gap = np.max(np.abs(actual - expected) / (1 + np.abs(expected)), initial=0.0)

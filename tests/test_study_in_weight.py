@@ -55,7 +55,7 @@ def test_weights_first_then_context_then_forgotten(sweep):
 
 def test_the_pull_dates_the_drop(sweep):
     """One singular pair, no quadratic part: that part is a hundredth where the loss is, so the
-    step is right to a few, of up to 2,350."""
+    step is right to a few, of up to 2,350; three thousandths of it."""
     for share in in_weight.SHARES:
         leaves = sweep.facts[in_weight.name("leaves", share)]
         close(leaves / sweep.facts[in_weight.name("leaves_theory", share)], 1, within=0.003)
@@ -63,7 +63,9 @@ def test_the_pull_dates_the_drop(sweep):
 
 def test_what_is_learned_first_is_predicted():
     found = in_weight.learned_first()
-    assert found.facts["gap"] < 1e-4  # one hundredth of the loss is left out by the linear theory
+    # Two crossings 232 steps apart, ln 100/ln 1.02, from starts whose nonlinear part is the same. Between two
+    # steps the loss grows by 4% and is taken as a line: half a hundredth of a step too late, either.
+    assert found.facts["gap"] < 2 * 0.005 / 232
     predicted = np.interp(found.simulated, found.shares, found.gains[0] - found.gains[1]) > 0
     np.testing.assert_array_equal(found.weights_first, predicted)
     around = found.weights_first[np.abs(found.simulated - found.facts["flip"]) < 0.011]
@@ -90,7 +92,8 @@ def test_the_optimum_of_a_mixture_is_that_of_its_sequences():
     mixture = in_weight.at_share(parts, 0.3)
     close(mixture.gram, of_population(task, in_weight.MODEL).gram)
     sampled = of_sequences(task.sample(40_000, seed=1), in_weight.MODEL)
-    close(mixture.floor(), sampled.floor(), within=0.01)  # 40,000 sequences
+    # 40,000 sequences: a standard deviation of 0.0011, four times, and 0.0003 for what a fit gains
+    close(mixture.floor(), sampled.floor(), within=0.005)
 
 
 def test_forgetting_is_the_optimum(sweep):
@@ -98,7 +101,7 @@ def test_forgetting_is_the_optimum(sweep):
     for share in (0.2, 0.4, 0.6, 0.8):
         facts = {kind: left.facts[in_weight.name(kind, share)] for kind in left.tests}
         assert facts["in_weight"] > 1 > 0.25 > facts["in_context"] > facts["shared"]
-        # the floors of 5,000 sequences: noise of the sample
+        # the floors of 5,000 sequences: a standard deviation of 0.004, and 0.003 for what a fit gains
         close(left.facts[in_weight.name("floor", share)], sweep.runs[share].floor, within=0.005)
     assert np.all(np.diff(left.floor) > 0)
     assert f"{left.facts['in_weight_2']:.2f} at 0.2" in figures.what_is_left(left).alt

@@ -26,6 +26,7 @@ def test_rank_decides_which_plateaus_are_long(stairs):
         assert np.mean(np.array(passed) < 20) > 0.95  # some seeds have two heads in a race
         assert np.median(passed) < 8 < 20 < np.median(spent[:, 0])
         assert np.median(spent[:, rank]) > 60
+    # 8 and 20 of a wait that is logarithmic, 20 and 60 of one that goes as 1/init = 200
     # the fuller the heads, the further training comes in the same steps
     ends = [stairs.facts[f"end_{rank}"] for rank in low_rank.RANKS]
     assert ends == sorted(ends, reverse=True)
@@ -69,6 +70,7 @@ def test_heads_fill_up_one_after_the_other(stairs):
 def test_training_ends_at_the_best_matrix_of_its_sample(stairs):
     """Rank 8 can be any M: the loss of the best one, to what the other 296 features still fit."""
     assert abs(stairs.facts["above_inside"]) < 0.002
+    # a level of 8,000 sequences has a standard deviation of 0.004, the mean over six seeds of 0.0016
     assert stairs.facts["floor"] < stairs.facts["inside"] < stairs.facts["final_theory"] + 0.01
 
 
@@ -103,10 +105,12 @@ def test_head_value_is_where_training_leaves_the_head():
 
 def test_drift_is_first_order_in_the_learning_rate():
     found = conservation.drift("quick")
+    # order one, and neither none nor two; over eightfold rates the next order shows in percents
     assert 0.95 < found.facts["slope_least"] <= found.facts["slope_most"] < 1.1
     v, k, q = found.sizes[:, -1]
     close([k, q], [v, v], within=0.005)  # the drift at learning rate 0.016
-    # without the labels' column of the key and the inputs' columns of the value nothing is conserved
+    # Without the labels' column of the key and the inputs' columns of the value nothing is conserved. At an
+    # eighth of the rate the drift is an eighth, but for the next order.
     assert found.facts["drift_slow"] < found.facts["drift"] / 7
     assert found.facts["partial_slow"] > 5 * found.facts["drift_slow"]
 

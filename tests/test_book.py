@@ -17,7 +17,7 @@ import nbformat
 import pytest
 import workplace
 from chapters import Problem, chapters, recorded
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "tools"
@@ -122,6 +122,30 @@ def test_executing_again_gives_the_same_bytes_in_any_locale(tmp_path):
     assert list(widget.data) == ["text/plain"]
     assert "'paper'" in notebook.cells[2].outputs[0].data["text/plain"]
     assert recorded(tmp_path)["one"]["cells"].keys() <= {"c0", "c1", "c2"}
+
+
+def test_the_text_is_given_the_numbers_of_the_run(tmp_path, capsys):
+    write_book(tmp_path, one=enumerate(['scale = "paper"', "half = len(scale) / 2"]))
+    path = tmp_path / "book" / "one.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    text = "Half is <!--q half .2f-->{}<!--/q-->."
+    notebook.cells.insert(1, new_markdown_cell(text.format("?"), id="text"))
+    nbformat.write(notebook, path)
+    before = contents(tmp_path)
+    assert execute.main(["--check"], tmp_path) == 1
+    assert contents(tmp_path) == before
+    assert execute.main([], tmp_path) == 0
+    *_, said, _, record = nbformat.read(path, as_version=4).cells
+    assert said.source == text.format("2.50")
+    assert record.outputs[0].text == "half .2f = 2.50\n"
+    capsys.readouterr()
+
+    said.source = "Half is\n<!--q half .2f-->2.50<!--/q-->."
+    notebook.cells[1] = said
+    nbformat.write(notebook, path)
+    assert execute.main([], tmp_path) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("one.ipynb: want <!--q ")
 
 
 def test_the_quick_scale_is_injected_and_marked(tmp_path):

@@ -2,10 +2,11 @@
 
 import figure_table
 import nbformat
+import prose
 import pytest
 from iclbook import gallery
 from iclbook.__main__ import main
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 # one figure of each kind of dependency: no study, a study, a study of a study, frames
 KINDS = ("rank_one.networks", "task.example", "rank_one.principal_components", "rank_one.animation")
@@ -31,17 +32,24 @@ def test_unknown_figures_are_refused(in_folder, capsys):
 
 
 def test_in_the_table_of_figures_a_studys_numbers_have_names_and_stand_once(tmp_path):
-    says = new_output("stream", text="runs: end_1 1,800, gap -0.5\n")
+    said = 'runs.facts["end_1"] = 1,800\nruns.gaps[0] .1f = −0.5\n'
     cells = [
-        new_code_cell('runs = study(scale)\npages.quote("runs", runs.facts)', outputs=[says]),
-        new_code_cell("figures.a.one(runs)", metadata={"mystnb": {"figure": {"name": "fig:one"}}}),
-        new_code_cell("figures.a.two(runs)", metadata={"mystnb": {"figure": {"name": "fig:two"}}}),
+        new_code_cell("runs = study(scale)"),
+        new_code_cell("figures.a.one(runs)"),
+        new_markdown_cell(
+            '<!--caption fig:one-->\nOf <!--q runs.facts["end_1"]-->1,800<!--/q-->, and '
+            "<!--q runs.gaps[0] .1f-->−0.5<!--/q-->."
+        ),
+        new_code_cell("figures.a.two(runs)"),
+        new_markdown_cell("<!--caption fig:two-->\nThe same."),
         new_code_cell("figures.a.three()"),
     ]
+    notebook = prose.with_record(new_notebook(cells=cells))
+    notebook.cells[-1].outputs = [new_output("stream", text=said)]
     path = tmp_path / "none_of_the_chapters.ipynb"
-    nbformat.write(new_notebook(cells=cells), path)
+    nbformat.write(notebook, path)
     assert list(figure_table.figures_of(path)) == [
-        ("fig:one", "a.one", 0, "*end 1: 1,800; gap: −0.5*"),
+        ("fig:one", "a.one", 0, "*end 1: 1,800; `runs.gaps[0]`: −0.5*"),
         ("fig:two", "a.two", 0, "The numbers are those of {numref}`fig:one`."),
         (None, "a.three", 0, ""),
     ]

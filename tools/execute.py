@@ -3,7 +3,8 @@
     python tools/execute.py [--scale quick] [--check] [CHAPTER ...]
 
 Chapters are the notebooks named in _toc.yml. Each runs from nothing in its own kernel, two at a
-time. What is written back is canonical: executing again gives the same bytes.
+time. The numbers that its text quotes are printed by its last cell, which is made here, and are
+written into the text. What is written back is canonical: executing again gives the same bytes.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbformat
+import prose
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
 from pictures import kept
 from workplace import ROOT, alone, guarded, stoppable
@@ -32,7 +34,7 @@ TRACEBACK_LINES = 8
 
 @dataclass
 class Source:
-    """A chapter as it was before it ran."""
+    """A chapter as it was before it ran; its notebook with the cell that prints what the text quotes."""
 
     path: Path
     text: str
@@ -72,6 +74,7 @@ def canonical(
                 for bundle in (output.get("data", {}), output.get("metadata", {})):
                     bundle.pop(WIDGET_VIEW, None)
             cell.outputs = kept(cell.outputs, outputs)
+    prose.fill(source)
     for key in ("papermill", "widgets", "scale"):
         source.metadata.pop(key, None)
     source.metadata.kernelspec = KERNEL
@@ -94,6 +97,13 @@ def joined_streams(outputs: list) -> list:
     return joined
 
 
+def whole(path: Path, text: str) -> Source:
+    try:
+        return Source(path, text, prose.with_record(parse(text, path.name)))
+    except prose.Mark as problem:
+        raise Problem(f"{path.name}: {problem}") from None
+
+
 def execute(sources: list[Source], scale: str) -> list[Result]:
     """Run the chapters in the order of the book, AT_ONCE at a time.
 
@@ -106,15 +116,21 @@ def execute(sources: list[Source], scale: str) -> list[Result]:
             if len(running) == AT_ONCE:
                 _, running = wait(running, return_when=FIRST_COMPLETED)
             out, began = folder / source.path.name, time.perf_counter()
+            nbformat.write(source.notebook, asked_of(out))
             papermill = start(source, out, scale, environment | ONE_THREAD)
             futures.append(pool.submit(finish, papermill, began, source, out, scale))
             running.add(futures[-1])
         return [future.result() for future in futures]
 
 
+def asked_of(out: Path) -> Path:
+    """Where papermill reads what it executes into `out`."""
+    return out.with_suffix(".in.ipynb")
+
+
 def start(source: Source, out: Path, scale: str, environment: dict) -> subprocess.Popen:
-    """Run one chapter in a kernel of its own; the file itself is only read."""
-    command = [sys.executable, "-m", "papermill", str(source.path), str(out)]
+    """Run one chapter in a kernel of its own."""
+    command = [sys.executable, "-m", "papermill", str(asked_of(out)), str(out)]
     command += ["--kernel", "python3", "--language", "python", "--no-progress-bar"]
     command += ["--cwd", str(source.path.parent)]
     cells = source.notebook.cells
@@ -187,7 +203,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         with stoppable("no notebook was changed") as ignore_stops, alone(root):
             began = time.perf_counter()
             texts = {path: read(path) for path in chosen}
-            sources = [Source(path, text, parse(text, path.name)) for path, text in texts.items()]
+            sources = [whole(path, text) for path, text in texts.items()]
             with written_beside(texts | {root / SECONDS: ""}):
                 pass  # it can be written: not to be found out only at the end
             results = execute(sources, asked.scale)

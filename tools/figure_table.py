@@ -1,16 +1,17 @@
 """Sphinx directive `figure-table`: every figure of the chapters with its command, seconds and numbers.
 
-All of it is read from the notebooks: what a figure shows from its function, the numbers from what its
-study's cell printed, the seconds from the last execution.
+All of it is read from the notebooks: what a figure shows from its function, the numbers from those that
+the text quotes of its study, the seconds from the last execution.
 """
 
 import re
 
 import nbformat
+import prose
 from chapters import chapters, recorded
 from docutils import nodes
 from docutils.statemachine import StringList
-from iclbook import gallery
+from iclbook import gallery, quote
 from sphinx.util.docutils import SphinxDirective
 
 CALL = re.compile(r"^figures\.(?P<name>\w+\.\w+)\((?P<study>\w*)")
@@ -34,32 +35,35 @@ class FigureTable(SphinxDirective):
 def figures_of(path):
     """(label, name, seconds, numbers) of each figure cell of a notebook; a study's numbers stand once."""
     took = recorded().get(path.stem, {}).get("cells", {})
-    made, said, first = {}, {}, {}
-    for cell in nbformat.read(path, as_version=4).cells:
+    notebook = nbformat.read(path, as_version=4)
+    said = prose.recorded_numbers(notebook)
+    prose.resolve(notebook)
+    made, first = {}, {}
+    for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
         for variable in re.findall(r"^(\w+) = ", cell.source, flags=re.M):
             made[variable] = took.get(cell.id, 0)
-        for output in cell.outputs:
-            if output.output_type == "stream":
-                for line in output.text.splitlines():
-                    study, _, facts = line.partition(": ")
-                    said[study] = numbers(facts)
         call = CALL.match(cell.source)
         if call:
             label = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
             study = call["study"]
             seconds = took.get(cell.id, 0) + made.get(study, 0)
-            yield label, call["name"], seconds, first.get(study) or said.get(study, "")
-            if label and study in said:
+            of_study = numbers(study, said)
+            yield label, call["name"], seconds, first.get(study) or of_study
+            if label and of_study:
                 first.setdefault(study, f"The numbers are those of {{numref}}`{label}`.")
 
 
-def numbers(facts):
-    """`a_1 2, b -3` as `pages.quote` prints it, so that the name's digits are not taken for the value's."""
-    pairs = (fact.partition(" ") for fact in facts.split(", "))
-    said = (f"{name.replace('_', ' ')}: {value.replace('-', '−')}" for name, _, value in pairs)
-    return f"*{'; '.join(said)}*"
+def numbers(study, said):
+    """What the text quotes of a study, each number with its name there, or with its expression."""
+    found = []
+    for mark, text in said.items():
+        expression, _ = quote.split(mark)
+        name = re.fullmatch(r"\w+(?:\.\w+)?\[\"(\w+)\"\]", expression)
+        if study and study in re.findall(r"\w+", expression):
+            found.append(f"{name[1].replace('_', ' ') if name else f'`{expression}`'}: {text}")
+    return f"*{'; '.join(found)}*" if found else ""
 
 
 def table(rows):

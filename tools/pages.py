@@ -1,4 +1,4 @@
-"""Sphinx extension of the book: alt text, times, and pages that ask no other host for anything."""
+"""Sphinx extension of the book: marks, alt text, times, and pages that ask no other host for anything."""
 
 import importlib.util
 import json
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import prose
 from chapters import recorded
 from docutils import nodes
 from sphinx.util import logging
@@ -14,6 +15,17 @@ from sphinx.util.fileutil import copy_asset
 WORDS_A_MINUTE = 200
 MATHJAX = ("tex-svg-full.js", "a11y", "sre")  # SVG output needs no fonts
 logger = logging.getLogger(__name__)
+
+
+def read_marks(app, docname, content):
+    """Give Sphinx figures with captions, tables and targets where a chapter's text marks them."""
+    if app.env.doc2path(docname).endswith(".ipynb"):
+        notebook = nbformat.reads(content[0], as_version=4)
+        try:
+            prose.resolve(notebook)
+        except prose.Mark as problem:
+            logger.warning(str(problem), location=(docname, None))
+        content[0] = nbformat.writes(notebook)
 
 
 def add_alt_texts(app, doctree):
@@ -109,6 +121,7 @@ def stage_downloads(app, error):
 
 def setup(app):
     app.connect("config-inited", repository_buttons, priority=900)
+    app.connect("source-read", read_marks)
     app.connect("doctree-read", add_alt_texts)
     app.connect("doctree-read", add_times)
     app.connect("autodoc-process-docstring", read_as_plain_text)

@@ -4,20 +4,23 @@ import copy
 
 import execute
 import numpy as np
+import pictures
 import pytest
 from iclbook.explorers import Task
-from iclbook.plot.style import BLUE, Figure, canvas
-from iclbook.plot.trace import PIECES, extremes
+from iclbook.plot.style import BLUE, Figure, canvas, png
+from iclbook.plot.trace import trace
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 X = np.linspace(0, 10, 2000)
 CURVE = np.sin(X)
+PIXEL = 1 / 119  # in the curve's y, at the trace's 100 dots an inch
 ALT = "A sine, and a marker at its end, in blue."
 
 
-def output(y=CURVE, alt=ALT, color=BLUE, title="", marker=5.0, image=0.5):
+def output(y=CURVE, alt=ALT, color=BLUE, title="", marker=5.0, image=0.5, level=0.5):
     figure, (left, right) = canvas(2)
     left.plot(X, y, color=color)
+    left.axhline(level, color=color)
     left.plot([marker], [0.2], "s", color=color)
     left.set_title(title)
     right.imshow([[0.1, image], [0.7, 1]], vmin=0, vmax=1)
@@ -60,6 +63,7 @@ def test_round_off_changes_no_picture():
     [
         {"y": CURVE + 0.01},
         {"y": np.where(X[777] == X, 0.9, CURVE)},
+        {"y": np.where(X[777] == X, CURVE + 3 * PIXEL, CURVE)},
         {"y": np.append(CURVE[:-1], np.nan)},
         {"y": CURVE + 1e-3},
         {"color": "#0072B6"},
@@ -67,6 +71,7 @@ def test_round_off_changes_no_picture():
         {"alt": ALT + " Rising."},
         {"marker": 5.05},
         {"image": 0.52},
+        {"level": 0.5 + 0.6 * PIXEL},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -88,11 +93,28 @@ def test_an_explorers_static_picture_is_kept_and_its_settings_are_not():
     assert executed_again(before, other) == other != before
 
 
-@pytest.mark.parametrize("count", [2 * PIECES + 1, 100, 2000])
-def test_no_point_of_a_long_path_moves_unseen(count):
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(count, 2))
-    for place in range(count):
-        moved = points.copy()
-        moved[place] += 10
-        assert np.abs(extremes(moved) - extremes(points)).max() > 5
+def drawn(late=0.0, up=0.0, height=0.8, turn=0.0):
+    """The trace of a step so steep that it moves up 43 pixels for each to the right, and of a line."""
+    figure, axes = canvas()
+    axes.plot(X, np.tanh(20 * (X - 5 - late)) + up)
+    axes.plot([7, 7 + turn], [0, height])
+    axes.plot(X, np.nan * X)
+    axes.set(xlim=(0, 10), ylim=(-1.2, 1.2))
+    png(figure, 100)
+    return trace(figure)
+
+
+def test_a_steep_line_may_move_along_itself():
+    """By two pixels up, where it moves by a twentieth of one to its side: all that can be seen."""
+    first, later = drawn(), drawn(late=1e-3)
+    assert first != later and pictures.drawn_alike(first, later)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"late": 0.01}, {"up": 0.005}, {"height": 0.805}, {"height": 0.795}, {"turn": 0.01}],
+    ids=str,
+)
+def test_a_line_moved_by_half_a_pixel_is_not_the_same(change):
+    """To its side, or one end of it: whatever its pixels do."""
+    assert not pictures.drawn_alike(drawn(), drawn(**change))

@@ -11,11 +11,10 @@ import platform
 import sys
 from pathlib import Path
 
-from iclbook.figures import how_it_is_fast as figures
-from iclbook.studies import how_it_is_fast as study
-
 from bench import engines, machine, startup
 from bench.table import table
+from iclbook.figures import how_it_is_fast as figures
+from iclbook.studies import how_it_is_fast as study
 
 HERE = Path(__file__).parent
 

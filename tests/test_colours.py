@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from iclbook.plot import style
 
 FIGURES = Path(style.__file__).parent

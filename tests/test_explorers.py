@@ -6,10 +6,11 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from iclbook import explorers
-from iclbook.explorers import bundle
 from jupyter_client.manager import start_new_kernel
 from traitlets import TraitError
+
+from iclbook import explorers
+from iclbook.explorers import bundle
 
 CLASSES = [getattr(explorers, name) for name in explorers.__all__]
 

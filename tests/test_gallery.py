@@ -4,9 +4,10 @@ import figure_table
 import nbformat
 import prose
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
 from iclbook import gallery
 from iclbook.__main__ import main
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 # one figure of each kind of dependency: no study, a study, a study of a study, frames
 KINDS = ("rank_one.networks", "task.example", "rank_one.principal_components", "rank_one.animation")

@@ -1,6 +1,7 @@
 """The panel, driven through its traits as a kernel would: every control, and a wrong setting."""
 
 import pytest
+
 from iclbook.panels import MODELS, Run
 
 
@@ -51,6 +52,6 @@ def test_a_wrong_setting_keeps_the_picture(panel):
 
 
 def test_without_a_kernel_it_is_its_last_picture(panel):
-    shown = panel._repr_mimebundle_()
+    shown, _ = panel._repr_mimebundle_()
     assert "make lab" in shown["text/html"] and 'alt="Training losses' in shown["text/html"]
     assert repr(panel).startswith("Run(model=")

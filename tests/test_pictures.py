@@ -6,10 +6,12 @@ import execute
 import numpy as np
 import pictures
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
 from iclbook.explorers import Task
+from iclbook.panels import Run
 from iclbook.plot.style import BLUE, Figure, canvas, png
 from iclbook.plot.trace import trace
-from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 X = np.linspace(0, 10, 2000)
 CURVE = np.sin(X)
@@ -89,6 +91,16 @@ def test_pixels_count_even_where_the_trace_agrees():
 
 def test_an_explorers_static_picture_is_kept_and_its_settings_are_not():
     before, same, other = (shown(Task(**s)._repr_mimebundle_()) for s in ({}, {}, {"examples": 7}))
+    assert executed_again(before, same) == before
+    assert executed_again(before, other) == other != before
+
+
+def test_a_panels_last_picture_is_kept_and_its_settings_are_not():
+    few = {"sequences": 20, "steps": 5, "seeds": 1, "dim": 2, "context": 5}
+    before, same, other = (
+        shown(Run(**few | s)._repr_mimebundle_()) for s in ({}, {}, {"steps": 6})
+    )
+    assert before.metadata["text/html"]["trace"]
     assert executed_again(before, same) == before
     assert executed_again(before, other) == other != before
 

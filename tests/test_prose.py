@@ -7,8 +7,9 @@ import numpy as np
 import prose
 import pytest
 from chapters import chapters
-from iclbook import quote
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from iclbook import quote
 
 CHAPTERS = chapters()
 # what only Sphinx would show as it is meant

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from conftest import close
-from iclbook.studies import context_length as study
 
+from iclbook.studies import context_length as study
 from iclcore import RegressionTask, theory
 
 

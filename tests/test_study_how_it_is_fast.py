@@ -2,7 +2,6 @@
 
 from iclbook.figures import how_it_is_fast as figures
 from iclbook.studies import how_it_is_fast as study
-
 from iclcore import MergedAttention, SeparateAttention
 from iclcore.moments import features
 from iclcore.trainer import MOST_FEATURES, choose

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import close
+
 from iclbook.figures import in_weight as figures
 from iclbook.studies import in_weight
-
 from iclcore import RegressionTask
 from iclcore.moments import of_population, of_sequences
 from iclcore.theory import in_weight as theory

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from conftest import close
+
 from iclbook.figures import low_rank as figures
 from iclbook.studies import conservation, finite_data, low_rank
-
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, reference, theory, train
 from iclcore.moments import coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from conftest import close
-from iclbook.studies import crossing, merged
 
+from iclbook.studies import crossing, merged
 from iclcore import MergedAttention, RegressionTask, reference, theory, train
 from iclcore.moments import of_population, of_sequences
 

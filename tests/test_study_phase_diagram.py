@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from conftest import close
+
 from iclbook.figures import phase_diagram as figures
 from iclbook.studies import in_weight
 from iclbook.studies import phase_diagram as study
-
 from iclcore import train
 
 

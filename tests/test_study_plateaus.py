@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from conftest import close
+
 from iclbook.figures import plateaus as figures
 from iclbook.studies import low_rank, plateaus
 

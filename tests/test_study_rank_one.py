@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from iclbook.studies import rank_one
 
+from iclbook.studies import rank_one
 from iclcore import RegressionTask, SeparateAttention, theory
 from iclcore.theory.saddles import staircase
 

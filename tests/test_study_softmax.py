@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from conftest import close
+
 from iclbook.studies import small_scores
 from iclbook.studies import softmax as study
-
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.modules import _tensors, mean_loss, module
 

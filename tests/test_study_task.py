@@ -2,6 +2,7 @@
 
 import numpy as np
 from conftest import close
+
 from iclbook.studies import task
 
 

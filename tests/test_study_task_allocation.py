@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from iclbook.studies import optimality, task_allocation
 
 

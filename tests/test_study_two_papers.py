@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from conftest import close
-from iclbook.studies import two_papers
 
+from iclbook.studies import two_papers
 from iclcore import multihead
 from iclcore.theory import icl_risk, phases
 from iclcore.theory import multihead as theory

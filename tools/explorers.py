@@ -6,9 +6,10 @@ A page from disk may import no module, so each explorer comes as one plain scrip
 from hashlib import sha256
 from pathlib import Path
 
+from sphinx.util.fileutil import copy_asset
+
 from iclbook import explorers
 from iclbook.explorers import bundle
-from sphinx.util.fileutil import copy_asset
 
 
 def scripts() -> dict[str, str]:

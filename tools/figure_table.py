@@ -11,8 +11,9 @@ import prose
 from chapters import chapters, recorded
 from docutils import nodes
 from docutils.statemachine import StringList
-from iclbook import gallery, quote
 from sphinx.util.docutils import SphinxDirective
+
+from iclbook import gallery, quote
 
 CALL = re.compile(r"^figures\.(?P<name>\w+\.\w+)\((?P<study>\w*)")
 

@@ -10,9 +10,10 @@ import io
 import re
 
 import numpy as np
-from iclbook.plot.trace import numbers, structure
 from nbformat import NotebookNode
 from PIL import Image, ImageSequence
+
+from iclbook.plot.trace import numbers, structure
 
 MOVED = 10  # units of a trace: a fifth of a pixel, or a grey level
 VISIBLE = 16  # grey levels of 255: an edge that moves by a twentieth of a pixel changes by 13

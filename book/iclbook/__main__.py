@@ -4,10 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from iclbook import gallery
 from iclcore.cli_common import Parser, writable
 from iclcore.history import write_whole
-
-from iclbook import gallery
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -11,10 +11,9 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import get_type_hints
 
-from iclcore.checks import choice
-
 from iclbook import figures
 from iclbook.plot.style import Animation, Figure
+from iclcore.checks import choice
 
 
 def names() -> list[str]:

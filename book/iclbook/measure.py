@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
+
 from iclcore import History, theory
 from iclcore.theory import Drop
-from jaxtyping import Float, Int
 
 POINTS = 2000  # of a curve: more than a picture can show
 

@@ -10,15 +10,16 @@ from typing import Any
 
 import ipywidgets
 import numpy as np
+from ipywidgets import BoundedIntText, Button, Dropdown, HBox, Image, IntProgress, VBox
+
+from iclbook.plot.style import BLUE, SKY, Figure, canvas, curve, drawn, levels
+from iclbook.plot.trace import trace
 from iclcore import theory
 from iclcore.checks import choice
 from iclcore.history import History
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.task import SPECTRA, RegressionTask
 from iclcore.trainer import train
-from ipywidgets import BoundedIntText, Button, Dropdown, HBox, Image, IntProgress, VBox
-
-from iclbook.plot.style import BLUE, SKY, Figure, canvas, curve, drawn, levels
 
 MODELS: dict[str, Callable[..., Model]] = {
     "merged": lambda heads, init, rank: MergedAttention(heads, init),
@@ -70,7 +71,7 @@ class Run(VBox):
         grid = [HBox(rows[i : i + 4], layout={"flex_flow": "row wrap"}) for i in (0, 4, 8)]
         super().__init__([*grid, HBox([self.button, self.bar, self.status]), self.image])
         self.button.on_click(self.run)
-        self.alt = ""
+        self.alt, self.trace = "", ""
         self.run()
 
     def settings(self) -> dict[str, Any]:
@@ -99,6 +100,7 @@ class Run(VBox):
         else:
             picture = losses(task, histories)
             self.image.value, self.alt = picture.file(), picture.alt
+            self.trace = trace(picture.figure)
             self.status.value = html.escape(outcome(histories))
         finally:
             self.button.disabled = False
@@ -109,14 +111,15 @@ class Run(VBox):
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={value!r}' for name, value in self.settings().items())})"
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict:
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
         source = base64.b64encode(self.image.value).decode()
         still = (
             f'<div class="panel"><img alt="{html.escape(self.alt, quote=True)}" '
             f'src="data:image/png;base64,{source}"><p>{WITHOUT_KERNEL}</p></div>'
         )
         shown = super()._repr_mimebundle_(**kwargs)
-        return {**shown, "text/plain": repr(self), "text/html": still}
+        data = {**shown, "text/plain": repr(self), "text/html": still}
+        return data, {"text/html": {"trace": self.trace}}
 
 
 def outcome(histories: list[History]) -> str:

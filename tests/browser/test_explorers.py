@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import close
+
 from iclbook import explorers
 from iclbook.explorers.start import start
-
 from iclcore import RegressionTask, theory, train
 from iclcore.moments import of_population
 from iclcore.theory import multihead

@@ -7,12 +7,12 @@ they share no formula but the model's.
 import numpy as np
 import pytest
 from conftest import close
+from scipy.integrate import solve_ivp
+
 from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.data import pack, single
 from iclbook.explorers.start import normals, start
-from scipy.integrate import solve_ivp
-
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.moments import features, mix, of_population, of_sequences
 from iclcore.theory import multihead

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import traitlets
-from iclcore import theory
-from iclcore.history import History
-from iclcore.models import MergedAttention
-from iclcore.moments import Moments, mix, of_sequences
-from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import train
 
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, overlay, position, real, spectrum, whole
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
+from iclcore import theory
+from iclcore.history import History
+from iclcore.models import MergedAttention
+from iclcore.moments import Moments, mix, of_sequences
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import train
 
 
 class Task(Explorer):

@@ -3,17 +3,17 @@
 import time
 
 import numpy as np
-from iclcore.history import History
-from iclcore.models import MergedAttention, Model, SeparateAttention
-from iclcore.task import RegressionTask, Sequences
-from iclcore.theory import multihead
-from iclcore.trainer import train
 
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, choice, overlay, position, real, spectrum, whole
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
+from iclcore.history import History
+from iclcore.models import MergedAttention, Model, SeparateAttention
+from iclcore.task import RegressionTask, Sequences
+from iclcore.theory import multihead
+from iclcore.trainer import train
 
 
 class Softmax(Explorer):

@@ -3,18 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
-from iclcore import theory
-from iclcore.history import History
-from iclcore.models import MergedAttention, Model, SeparateAttention
-from iclcore.moments import coefficients, of_population, of_sequences
-from iclcore.task import RegressionTask
-from iclcore.trainer import train
 
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, choice, overlay, position, real, shown, spectrum, whole
 from iclbook.explorers.start import start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
+from iclcore import theory
+from iclcore.history import History
+from iclcore.models import MergedAttention, Model, SeparateAttention
+from iclcore.moments import coefficients, of_population, of_sequences
+from iclcore.task import RegressionTask
+from iclcore.trainer import train
 
 SEQUENCES = 5_000  # of the finite run
 

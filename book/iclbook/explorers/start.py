@@ -1,8 +1,9 @@
 """The page's random numbers and starting weights in Python: engine.mjs, number for number."""
 
 import numpy as np
-from iclcore.models import MergedAttention, Model, SeparateAttention, Weights
 from jaxtyping import Float
+
+from iclcore.models import MergedAttention, Model, SeparateAttention, Weights
 
 WORD = 0xFFFFFFFF
 

@@ -1,7 +1,6 @@
 """Pictures of the chapter on separate rank-one key and query."""
 
 import numpy as np
-from iclcore import theory
 from matplotlib.axes import Axes
 
 from iclbook.plot.style import (
@@ -20,6 +19,7 @@ from iclbook.plot.style import (
     network,
 )
 from iclbook.studies import rank_one as study
+from iclcore import theory
 
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#9ecae1")  # the paper's shades: one a head
 SIGNED = "PuOr"

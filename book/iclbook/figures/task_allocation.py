@@ -1,7 +1,6 @@
 """Pictures of the chapter on task allocation: the model and its training."""
 
 import numpy as np
-from iclcore import spectral
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -19,6 +18,7 @@ from iclbook.plot.style import (
     drawn,
 )
 from iclbook.studies import task_allocation as study
+from iclcore import spectral
 
 TASK_COLORS = (BLUE, ORANGE, GREEN)
 THEORY = DASHED | {"color": BLACK, "zorder": 3}

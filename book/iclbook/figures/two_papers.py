@@ -1,7 +1,6 @@
 """Pictures of the page that sets the two papers side by side."""
 
 import numpy as np
-from iclcore import spectral
 
 from iclbook.figures.task_allocation import THEORY, TIME, smooth, thin
 from iclbook.plot.style import (
@@ -16,6 +15,7 @@ from iclbook.plot.style import (
     drawn,
 )
 from iclbook.studies import two_papers as study
+from iclcore import spectral
 
 COLORS = {"linear": BLUE, "softmax": ORANGE}
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from iclcore import History
-from iclcore.theory import Drop
 from numpy.typing import ArrayLike
 
 from iclbook.measure import Course, thin
@@ -27,6 +25,8 @@ from iclbook.plot.style import (
 from iclbook.plot.style import (
     levels as draw_levels,
 )
+from iclcore import History
+from iclcore.theory import Drop
 
 QUIET, QUIET_MARK = "#9aa7b5", "#e8b58f"  # of runs behind the one that is shown
 SIGNED = "PuOr"

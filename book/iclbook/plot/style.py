@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure as Canvas
+
+from iclbook.plot.trace import trace
 from iclcore.picture import (
     AMBER,
     BLACK,
@@ -25,12 +31,6 @@ from iclcore.picture import (
     levels,
     png,
 )
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure as Canvas
-
-from iclbook.plot.trace import trace
 
 __all__ = [
     "AMBER",

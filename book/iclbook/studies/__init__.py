@@ -7,8 +7,9 @@ tests hold. ``scale`` is ``paper`` or, for those who write, ``quick``: fewer seq
 from pathlib import Path
 
 import numpy as np
-from iclcore.checks import choice
 from jaxtyping import Float
+
+from iclcore.checks import choice
 
 SCALES = ("paper", "quick")
 # tables of what is too slow for a page, each with the command that makes it in its study

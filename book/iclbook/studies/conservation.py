@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from iclcore import theory
-from iclcore.models import Weights
-from iclcore.trainer import train
 from jaxtyping import Float
 
 from iclbook.studies.low_rank import RANKS, RATE, TASK, model, published
+from iclcore import theory
+from iclcore.models import Weights
+from iclcore.trainer import train
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ from functools import cache
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
+
+from iclbook.studies import crossing, sequences
 from iclcore import reference, theory
 from iclcore.history import History
 from iclcore.models import MergedAttention, Model, SeparateAttention
@@ -12,9 +15,6 @@ from iclcore.modules import module
 from iclcore.moments import of_population
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import train
-from jaxtyping import Float, Int
-
-from iclbook.studies import crossing, sequences
 
 ALL, ONE = RegressionTask(every_length=True), RegressionTask()
 TASKS = {"all": ALL, "one": ONE}

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Int
+
+from iclbook.studies import sequences
+from iclbook.studies.low_rank import SEEDS, TASK, published
 from iclcore import theory
 from iclcore.compiled import fill_features
 from iclcore.models import MergedAttention
 from iclcore.moments import CHUNK, of_population
 from iclcore.task import RegressionTask
-from jaxtyping import Float, Int
-
-from iclbook.studies import sequences
-from iclbook.studies.low_rank import SEEDS, TASK, published
 
 
 @dataclass(frozen=True)

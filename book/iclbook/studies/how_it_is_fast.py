@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
+
+from iclbook.studies import finite_data, sequences
 from iclcore import reference
 from iclcore.history import History
 from iclcore.models import MergedAttention, Model, SeparateAttention
 from iclcore.moments import features
 from iclcore.task import RegressionTask
 from iclcore.trainer import MOST_FEATURES, train
-from jaxtyping import Float
-
-from iclbook.studies import finite_data, sequences
 
 # written by `make bench`; a page must not time the machine that happens to build it
 RESULTS = Path(__file__).resolve().parents[3] / "bench" / "results.json"

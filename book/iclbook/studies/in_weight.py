@@ -4,6 +4,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
+from jaxtyping import Bool, Float
+from scipy.optimize import brentq
+
+from iclbook.studies import sequences
 from iclcore import reference
 from iclcore.history import History
 from iclcore.models import MergedAttention
@@ -11,10 +15,6 @@ from iclcore.moments import Moments, mix, of_population, of_sequences
 from iclcore.task import RegressionTask
 from iclcore.theory import in_weight as theory
 from iclcore.trainer import train
-from jaxtyping import Bool, Float
-from scipy.optimize import brentq
-
-from iclbook.studies import sequences
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 MODEL = MergedAttention(heads=8, init=1e-6)

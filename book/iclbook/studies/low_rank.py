@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from jaxtyping import Float, Int
+
+from iclbook.studies import sequences
 from iclcore import reference, theory
 from iclcore.descent import gradient
 from iclcore.edge import sharpness
@@ -15,9 +18,6 @@ from iclcore.stability import stable_rate
 from iclcore.task import RegressionTask
 from iclcore.theory.low_rank import wait_slope
 from iclcore.trainer import train
-from jaxtyping import Float, Int
-
-from iclbook.studies import sequences
 
 RANKS, SEEDS = (1, 2, 4, 8), range(6)
 HEADS, INIT = 9, 5e-3  # the published command

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
+
+from iclbook.studies import sequences
 from iclcore import reference, theory
 from iclcore.history import History
 from iclcore.models import CubicMLP, MergedAttention
@@ -10,9 +13,6 @@ from iclcore.moments import Moments, of_population, of_sequences
 from iclcore.task import RegressionTask
 from iclcore.theory.in_weight import pull
 from iclcore.trainer import train
-from jaxtyping import Float
-
-from iclbook.studies import sequences
 
 DRAWS = range(16)  # where one draw may be lucky
 HEADS, INIT, STEPS, RATE, SEED = 8, 1e-6, 6001, 0.001, 10  # the published command

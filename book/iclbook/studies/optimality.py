@@ -5,15 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
+
+from iclbook.studies import SCALES
+from iclbook.studies.task_allocation import ONE, WIDTH, batch
 from iclcore import spectral
 from iclcore.checks import choice
 from iclcore.theory import icl_risk
 from iclcore.theory import multihead as theory
 from iclcore.theory.multihead import MultiTask
-from jaxtyping import Float
-
-from iclbook.studies import SCALES
-from iclbook.studies.task_allocation import ONE, WIDTH, batch
 
 # λ = σ² = 1 and I = 10. The captions leave the scaling of g and the unit of the penalty open. With
 # g ~ N(0, λI/d) gradient flow comes close to ridge 5 at large d̄/L, as Figure 5's caption says, in

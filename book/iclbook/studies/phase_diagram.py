@@ -9,15 +9,15 @@ that it writes. Every run is exact: infinitely many sequences, whose moments are
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float, Int
+from scipy.optimize import brentq
+
+from iclbook.studies import DATA, in_weight
 from iclcore.descent import MomentDescent
 from iclcore.history import write_whole
 from iclcore.models import MergedAttention
 from iclcore.moments import Moments, coefficients
 from iclcore.workers import Cores
-from jaxtyping import Float, Int
-from scipy.optimize import brentq
-
-from iclbook.studies import DATA, in_weight
 
 TABLE = DATA / "phase_diagram.npz"
 TESTS = ("in_weight", "in_context")

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from iclbook.studies import DATA, low_rank
 from iclcore.history import write_whole
 from iclcore.run import Run, grid
 from iclcore.sweep import sweep
 from iclcore.workers import Cores
-from jaxtyping import Bool, Float, Int
-
-from iclbook.studies import DATA, low_rank
 
 TABLE = DATA / "plateaus.csv"
 SEEDS = range(24)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from jaxtyping import Float
+
+from iclbook.studies import sequences
 from iclcore import reference, theory
 from iclcore.history import History
 from iclcore.models import SeparateAttention, Weights
@@ -11,9 +14,6 @@ from iclcore.moments import Moments, of_population, of_sequences
 from iclcore.task import RegressionTask
 from iclcore.theory.saddles import Drop, staircase
 from iclcore.trainer import train
-from jaxtyping import Float
-
-from iclbook.studies import sequences
 
 TASK = RegressionTask()  # λ = .4 .3 .2 .1, N = 31
 MODEL = SeparateAttention(heads=4, init=1e-2)

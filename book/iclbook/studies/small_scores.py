@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
+
+from iclbook.studies import crossing, sequences
+from iclbook.studies.softmax import MERGED, SEED, SEPARATE, SEQUENCES, TASK
 from iclcore import theory
 from iclcore.models import MergedAttention, SeparateAttention
 from iclcore.moments import of_sequences
 from iclcore.task import Sequences
 from iclcore.trainer import train
-from jaxtyping import Float
-
-from iclbook.studies import crossing, sequences
-from iclbook.studies.softmax import MERGED, SEED, SEPARATE, SEQUENCES, TASK
 
 
 def mirrored(data: Sequences) -> Sequences:

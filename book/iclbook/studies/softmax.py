@@ -5,6 +5,10 @@ from functools import cache
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from scipy.signal import find_peaks
+
+from iclbook.studies import crossing, sequences
 from iclcore import reference, theory
 from iclcore.history import History
 from iclcore.models import MergedAttention, Model, SeparateAttention, Weights
@@ -12,10 +16,6 @@ from iclcore.modules import mean_loss, module
 from iclcore.moments import coefficients, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import train
-from jaxtyping import Float
-from scipy.signal import find_peaks
-
-from iclbook.studies import crossing, sequences
 
 TASK = RegressionTask()
 MERGED = MergedAttention(8, 1e-3, softmax=True)

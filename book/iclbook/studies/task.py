@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from iclcore import theory
-from iclcore.task import RegressionTask, Sequences
 from jaxtyping import Float
 
 from iclbook.studies import sequences
+from iclcore import theory
+from iclcore.task import RegressionTask, Sequences
 
 TASK = RegressionTask(seed=1)  # λ = .4 .3 .2 .1, N = 31
 PREDICTORS = ("least squares", "attention", "PCR, 2 components", "PCR, 1 component")

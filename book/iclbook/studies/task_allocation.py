@@ -3,15 +3,15 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Bool, Float
+
+from iclbook.studies import SCALES
 from iclcore import multihead, spectral
 from iclcore.checks import choice
 from iclcore.history import History
 from iclcore.theory import icl_risk, phases
 from iclcore.theory import multihead as theory
 from iclcore.theory.multihead import Flow, MultiTask
-from jaxtyping import Bool, Float
-
-from iclbook.studies import SCALES
 
 TASK = MultiTask((10, 10, 10), context=100)  # Figure 1: H = I = 3, d = 30, λ = 1, no noise
 ONE, WIDTH = MultiTask((10,), context=100), 30  # one of its tasks, in its embedding

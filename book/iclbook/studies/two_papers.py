@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
+
+from iclbook.studies import SCALES
 from iclcore import multihead, spectral
 from iclcore.checks import choice
 from iclcore.history import History
 from iclcore.theory import icl_risk, phases
 from iclcore.theory import multihead as theory
 from iclcore.theory.multihead import MultiTask
-from jaxtyping import Float
-
-from iclbook.studies import SCALES
 
 TASK = MultiTask((6, 6, 6), context=60, signal=(8.0, 4.0, 2.0))
 END, RATE = 28.5, 0.015

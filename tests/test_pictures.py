@@ -9,6 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from iclbook.explorers import Task
+from iclbook.explorers.data import float32
 from iclbook.panels import Run
 from iclbook.plot.style import BLUE, Figure, canvas, png
 from iclbook.plot.trace import trace
@@ -103,6 +104,18 @@ def test_a_panels_last_picture_is_kept_and_its_settings_are_not():
     assert before.metadata["text/html"]["trace"]
     assert executed_again(before, same) == before
     assert executed_again(before, other) == other != before
+
+
+def test_an_explorers_averages_are_compared_as_numbers():
+    def averages(*last):
+        output = shown(Task()._repr_mimebundle_())
+        output.data["text/html"] += float32(np.array([2.0, *last]))
+        return output
+
+    before, same = averages(1e-3), averages(1e-3 + 1e-6)
+    assert executed_again(before, same) == before != same
+    for other in (averages(1e-3 + 4e-6), averages(1e-3, 1e-3), averages(np.nan)):
+        assert executed_again(before, other) == other
 
 
 def drawn(late=0.0, up=0.0, height=0.8, turn=0.0):

@@ -1,4 +1,5 @@
-"""When an executed chapter keeps the picture it had: if what is drawn and its pixels agree.
+"""When an executed chapter keeps the picture it had: if what is drawn and its pixels agree, and an
+explorer's averages.
 
 A difference in git is then a difference in results, on any processor: round-off moves a curve by
 millionths of a pixel, and what is printed is rounded to where it is the same everywhere.
@@ -18,7 +19,9 @@ from iclbook.plot.trace import numbers, structure
 MOVED = 10  # units of a trace: a fifth of a pixel, or a grey level
 VISIBLE = 16  # grey levels of 255: an edge that moves by a twentieth of a pixel changes by 13
 SNAPPED = 1e-3  # share of pixels that may change by more: markers and ticks go to the nearest pixel
+AVERAGED = 1e-6  # of the largest: six factors off by their last bit, and both rounded, are 8e-7
 EMBEDDED = re.compile(r"data:image/(?:png|webp);base64,([A-Za-z0-9+/=]+)")
+FLOATS = re.compile(r"float32:([A-Za-z0-9+/=]+)")
 
 
 def kept(old: list[NotebookNode], new: list[NotebookNode]) -> list[NotebookNode]:
@@ -32,27 +35,36 @@ def kept(old: list[NotebookNode], new: list[NotebookNode]) -> list[NotebookNode]
 
 def alike(old: NotebookNode, new: NotebookNode) -> bool:
     """Whether two outputs have pictures, and differ in nothing that can be seen."""
-    (words, pictures, traces), (new_words, new_pictures, new_traces) = map(taken_apart, (old, new))
+    (words, pictures, traces, averages), (new_words, *new) = map(taken_apart, (old, new))
+    new_pictures, new_traces, new_averages = new
     return (
         words == new_words
         and len(pictures) == len(new_pictures) > 0
         and len(traces) == len(new_traces) > 0
+        and len(averages) == len(new_averages)
         and all(map(drawn_alike, traces, new_traces))
+        and all(map(averages_alike, averages, new_averages))
         and all(map(pixels_alike, pictures, new_pictures))
     )
 
 
-def taken_apart(output: NotebookNode) -> tuple[dict, list[bytes], list[str]]:
-    """What an output says, its pictures, and their traces."""
+def taken_apart(output: NotebookNode) -> tuple[dict, list[bytes], list[str], list[np.ndarray]]:
+    """What an output says, its pictures, their traces, and the averages that an explorer works with."""
     words = copy.deepcopy(dict(output))
     words.pop("execution_count", None)
     data, metadata = words.get("data", {}), words.get("metadata", {})
     pictures = [data.pop("image/png")] if "image/png" in data else []
-    pictures += EMBEDDED.findall(data.get("text/html", ""))
+    html = data.get("text/html", "")
+    pictures += EMBEDDED.findall(html)
+    averages = [np.frombuffer(base64.b64decode(each), "<f4") for each in FLOATS.findall(html)]
     if "text/html" in data:
-        data["text/html"] = EMBEDDED.sub("", data["text/html"])
+        data["text/html"] = FLOATS.sub("", EMBEDDED.sub("", html))
     traces = [trace for kind in metadata.values() for trace in kind.pop("trace", "").split()]
-    return words, [base64.b64decode(picture) for picture in pictures], traces
+    return words, [base64.b64decode(picture) for picture in pictures], traces, averages
+
+
+def averages_alike(old: np.ndarray, new: np.ndarray) -> bool:
+    return old.shape == new.shape and np.allclose(new, old, rtol=0, atol=AVERAGED * abs(old).max())
 
 
 def drawn_alike(old: str, new: str) -> bool:

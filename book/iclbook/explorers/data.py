@@ -194,13 +194,18 @@ def wide(data: Sequences) -> Sequences:
 
 
 def single(moments: Moments) -> Moments:
-    """Rounded to float32, as the draws are: a page then holds the same bytes wherever it is made."""
+    """Rounded to float32, as the draws are, and as a page holds it."""
     gram, cross = (each.astype(np.float32).astype(float) for each in (moments.gram, moments.cross))
     return replace(moments, gram=gram, cross=cross, power=float(np.float32(moments.power)))
 
 
-def pack(moments: Moments) -> dict:
-    """gram's lower triangle and cross in base64 of little-endian float32: 10 KB for 60 features."""
-    parts = moments.gram[np.tril_indices(len(moments.gram))], moments.cross[0]
-    gram, cross = (base64.b64encode(each.astype("<f4").tobytes()).decode() for each in parts)
-    return {"gram": gram, "cross": cross, "power": moments.power}
+def pack(moments: Moments) -> dict[str, str]:
+    """gram's lower triangle, cross and power for a page: 10 KB for 60 features."""
+    lower = moments.gram[np.tril_indices(len(moments.gram))]
+    parts = {"gram": lower, "cross": moments.cross[0], "power": np.array([moments.power])}
+    return {name: float32(each) for name, each in parts.items()}
+
+
+def float32(numbers: np.ndarray) -> str:
+    """``float32:`` and base64 of little-endian float32."""
+    return "float32:" + base64.b64encode(numbers.astype("<f4").tobytes()).decode()

@@ -3,17 +3,17 @@
 // ŷ = cᵀφ, c[d, {a, b}] = Σ_h W_h[d, a] v_h[b] over symmetric pairs {a, b} of the E = D + 1 token entries,
 // loss = power − 2 crossᵀc + cᵀ gram c. A mixture's moments are the weighted mean of its kinds'.
 
-// gram is shipped as its lower triangle, rows one after another, in base64 of little-endian float32.
+// gram is shipped as its lower triangle, rows one after another; all as "float32:" and base64 of little-endian float32.
 export function unpack({ gram, cross, power }) {
   const numbers = (text) => {
-    const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(text.split(":")[1]), (each) => each.charCodeAt(0));
     return Float64Array.from(new Float32Array(bytes.buffer));
   };
   const lower = numbers(gram), vector = numbers(cross), size = vector.length;
   const full = new Float64Array(size * size);
   for (let i = 0, from = 0; i < size; i++)
     for (let j = 0; j <= i; j++, from++) full[i * size + j] = full[j * size + i] = lower[from];
-  return { gram: full, cross: vector, power };
+  return { gram: full, cross: vector, power: numbers(power)[0] };
 }
 
 export function mix(parts) {

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import close
+from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
@@ -21,7 +22,8 @@ from iclcore.theory.multihead import MultiTask
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "multihead.json").read_text())
 FIGURE_1 = MultiTask((10, 10, 10), context=100)
 ONE = MultiTask((10,), context=100)
-STORED = 1e-6  # the stored values carry 8 digits, the stored flows were integrated to about 7
+STORED = 1e-8  # half a unit of the stored values' eighth decimal is 5e-9; round-off is far below
+FLOW = 1e-6  # the stored flows were integrated to about 7 digits
 
 
 def uneven() -> MultiTask:
@@ -60,6 +62,17 @@ def slopes(function, point, step=1e-5):
     return found
 
 
+def left_over(task, path, limit):
+    """What ω of lost tasks leave above the limit, and the relative size of the next order.
+
+    Such a head's B_hh is e^{Σ_j d_j ω_j²}, of its own tasks and, ``spread``, of lost ones.
+    """
+    omega, mu = limit
+    spread = (task.d * np.where(omega == 0, path.omega[-1], 0) ** 2).sum(-1)
+    own = theory.overlap(task, omega).diagonal()
+    return task.s * task.phi / task.context * (mu.T**2 @ (own * spread)), spread.max()
+
+
 # --- Stored values ------------------------------------------------------------------------------
 
 
@@ -68,23 +81,24 @@ def test_stored_flow_of_figure_1():
     path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), [row["t"] for row in rows])
     off = ~np.eye(3, dtype=bool)
     for k, row in enumerate(rows):
-        close(path.loss[k].sum(), row["loss"], within=STORED)
+        close(path.loss[k].sum(), row["loss"], within=FLOW)
         for name, value in (("omega", path.omega[k]), ("mu", path.mu[k])):
-            close(value.diagonal(), np.full(3, row[f"{name}_diag"]), within=STORED)
-            close(value[off], np.full(6, row[f"{name}_off"]), within=STORED)
+            close(value.diagonal(), np.full(3, row[f"{name}_diag"]), within=FLOW)
+            close(value[off], np.full(6, row[f"{name}_off"]), within=FLOW)
 
 
 def test_stored_flow_of_figure_3():
     rows = GOLDEN["ode_fig3"]
     start = np.array([[0.01]]), np.array([[1.0]])
     path = theory.flow(ONE, *start, [row["t"] for row in rows], width=30)
-    close(path.omega[:, 0, 0], [row["omega"] for row in rows], within=STORED)
-    close(path.mu[:, 0, 0], [row["mu"] for row in rows], within=STORED)
+    close(path.omega[:, 0, 0], [row["omega"] for row in rows], within=FLOW)
+    close(path.mu[:, 0, 0], [row["mu"] for row in rows], within=FLOW)
     omega = np.linspace(1e-4, 0.3162, 40_001)[:, None]
     speed = phases.emergence_speed(ONE, omega, width=30)[:, 0]
     largest, where = GOLDEN["fig3c_max"]
     close(speed.max(), largest, within=STORED)
-    close(omega[speed.argmax(), 0], where, within=1e-5)  # the grid's step is 8e-6
+    # the grid's step is 8e-6; a step off the peak is 1e-8 lower, far above round-off
+    close(omega[speed.argmax(), 0], where, within=1e-5)
 
 
 def test_stored_limits_and_bounds():
@@ -182,7 +196,9 @@ def test_flow_of_many_starts_is_each_ones_own():
     omega0, mu0 = random_starts(4)
     together = theory.flow(FIGURE_1, omega0, mu0, [0, 5, 9])
     alone = theory.flow(FIGURE_1, omega0[2], mu0[2], [0, 5, 9])
-    close(together.mu[:, 2], alone.mu, within=1e-6)  # steps differ; emergence amplifies
+    # Steps of 1e-10 differ: one in ln μ shifts a wait of 7 by 3e-10, and emergence moves ln μ by up
+    # to 4sω = 13 a unit of time. Some hundred steps make 4e-7.
+    close(together.mu[:, 2], alone.mu, within=1e-6)
     swapped = theory.flow(FIGURE_1, omega0[2][::-1], mu0[2][::-1], [0, 5, 9])
     close(swapped.mu, alone.mu[:, ::-1], within=1e-6)
 
@@ -191,21 +207,30 @@ def test_decayed_weights_do_not_run_away():
     path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), [0, 100, 200])
     assert np.all(path.mu > 0)
     # What is left above the limit: the others' ω, for which 1/ω grows by 4 e s φ μ²/(L √d_e) a unit.
-    mu = theory.limit(FIGURE_1)[1][0, 0]
+    limit = theory.limit(FIGURE_1)
+    mu = limit[1][0, 0]
     rate = np.diff(1 / path.omega[1:, 0, 1])[0] / 100
-    close(rate, 4 * np.e * 10 * mu**2 / 100 / np.sqrt(30), within=1e-3)  # ω² corrections
-    close(path.loss[-1].sum(), 6.411908, within=1e-3)
+    # the next order is Σ_j d_j ω_j² of the lost tasks, 7e-4 at t = 100
+    close(rate, 4 * np.e * 10 * mu**2 / 100 / np.sqrt(30), within=1e-3)
+    above, spread = left_over(FIGURE_1, path, limit)
+    found = path.loss[-1] - theory.loss(FIGURE_1, *limit)
+    assert np.all(np.abs(found - above) < spread * above)
 
 
 def test_heads_are_allocated_from_the_start():
     """The race's winner wins. 92% to 95% of the tasks at spreads .1 to 1; a start is one of 100."""
     omega0, mu0 = random_starts(100)
-    path = theory.flow(FIGURE_1, omega0, mu0, [0, 40])
+    path = theory.flow(FIGURE_1, omega0, mu0, [0, 60])
+    # 300 draws at 93% spread by 1.5%. No processor moves them: no runner-up's μω is above a ninth.
     assert (phases.race(FIGURE_1, omega0, mu0)[1] == path.owner).mean() >= 0.9
-    different = [len(set(owner)) == 3 for owner in path.owner.tolist()]
-    # Three winners: the loss of one head a task. Fewer: more, a head keeps what it has won.
-    close(path.loss[-1, different].sum(-1), np.full(sum(different), 6.411908), within=1e-2)
-    assert path.loss[-1, ~np.array(different)].sum(-1).min() > 9
+    # A head keeps what it has won: each start ends at the limit of its own winners.
+    for k, owner in enumerate(path.owner):
+        limit = theory.limit(FIGURE_1, owner, 3)
+        end = theory.Flow(FIGURE_1, path.t, path.omega[:, k], path.mu[:, k])
+        above, spread = left_over(FIGURE_1, end, limit)
+        found = end.loss[-1].sum() - theory.loss(FIGURE_1, *limit).sum()
+        # with one winner nothing lost is left in the loss but what has yet to converge, e^{−20}
+        assert abs(found - above.sum()) < spread * above.sum() + 1e-8
 
 
 def test_fewer_heads_than_tasks():
@@ -215,9 +240,13 @@ def test_fewer_heads_than_tasks():
     assert path.owner.tolist() == [0, 1, 1]
     omega, mu = theory.limit(FIGURE_1, (0, 1, 1))
     close(omega[1, 1:], np.full(2, 20**-0.5))
-    close(path.omega[-1][[0, 1, 1], [0, 1, 2]], omega[[0, 1, 1], [0, 1, 2]], within=1e-3)
+    # dω² of a head's own tasks sums to 1 whatever its B: only B's drift, spread/t, keeps it away.
+    above, spread = left_over(FIGURE_1, path, (omega, mu))
+    own = [0, 1, 1], [0, 1, 2]
+    close(path.omega[-1][own], omega[own], within=spread / 200)
     # The first head's ω on the others' tasks falls as 1/t.
-    close(path.loss[-1], theory.loss(FIGURE_1, omega, mu), within=1e-3)
+    found = path.loss[-1] - theory.loss(FIGURE_1, omega, mu)
+    assert np.all(np.abs(found - above) < spread * above)
 
 
 def test_two_heads_of_one_task():
@@ -226,6 +255,8 @@ def test_two_heads_of_one_task():
     start = np.array([[0.01], [0.012]]), np.array([[0.1], [0.05]])
     alone = theory.flow(ONE, *start, [0, 60], width=30)
     mu = theory.limit(ONE)[1][0, 0]
+    # Convergence leaves e^{−.67 · 50}. Along the splits nothing pulls back: 1e2 steps of 1e-10 and
+    # what emergence makes of them.
     close(shared.mu[-1, :, 0], [mu / 2, mu / 2], within=1e-6)
     close(alone.mu[-1, :, 0], [mu, 0], within=1e-6)
     close(shared.loss[-1], alone.loss[-1], within=1e-6)
@@ -233,14 +264,14 @@ def test_two_heads_of_one_task():
     for split in (0.1, 0.4, 0.9):
         mus = mu * np.array([[split], [1 - split]])
         for slope in theory.gradient(ONE, np.full((2, 1), 10**-0.5), mus):
-            close(slope, np.zeros((2, 1)), within=1e-13)
+            close(slope, np.zeros((2, 1)), within=1e-13)  # terms of 2sμ = 50: 1e-14 a rounding
     mu0 = np.array([[[0.07], [second]] for second in (0.06999, 0.0699, 0.068, 0.06)])
     path = theory.flow(ONE, np.full_like(mu0, 0.01), mu0, [0, 60, 120], width=30)
     closest, close_by, far, farther = (path.mu[1:, :, 1, 0] / path.mu[1:, :, 0, 0]).T
     # The closer the start, the more equal. What is shared stays so, the rest falls on.
     assert 1 > closest[0] > close_by[0] > 0.5 > 1e-6 > far[0] > farther[0]
-    close(closest[1], closest[0], within=1e-5)
-    close(close_by[1], close_by[0], within=1e-4)
+    close(closest[1], closest[0], within=1e-6)  # as above
+    close(close_by[1], close_by[0], within=1e-6)
     close(path.loss[-1], np.full((4, 1), shared.loss[-1, 0]), within=1e-6)
 
 
@@ -252,12 +283,21 @@ def test_the_limit_is_a_saddle():
         seeded = np.where(mu == 0, sign * 1e-7, mu)
         path = theory.flow(FIGURE_1, omega, seeded, [0, 5])
         grown = np.log(np.abs(path.mu[-1] / seeded))[mu == 0] / 5
-        close(grown, np.full(6, change), within=1e-4)  # to first order in the seed's e^{5 rate}
-    path = theory.flow(FIGURE_1, omega, np.where(mu == 0, -1e-3, mu), [0, 40, 200])
+        # to first order in the seed's e^{5 rate}, 1.5e-5 of μ's size 1
+        close(grown, np.full(6, change), within=2e-5)
+    path = theory.flow(FIGURE_1, omega, np.where(mu == 0, -1e-3, mu), [0, 40, 200, 1000])
     bound = icl_risk.equiangular_bound(FIGURE_1, 3)
-    gap = path.loss.sum(-1) - bound
-    assert gap[0] > 2 > 0.5 > gap[1] > 0.1 > 0.06 > gap[2] > 0
-    close(path.mu[-1].sum(0), np.zeros(3), within=0.4)  # against 13 on the diagonal
+    assert np.all(np.diff(path.loss.sum(-1)) < 0)
+    for k in (1, 2, 3):
+        # Each head looks at one task, x = dω²: B = 1 + (e^x − 1) I, and with the best μ a task's loss
+        # is s/(1 + Lm/d), m = x (B⁻¹)_ii → 1 − 1/3 as x → 0, μ's sum over heads ω (L/φ)(loss/s)/Σ_g B_hg.
+        x = 10 * path.omega[k, 0, 0] ** 2
+        m = x / np.expm1(x) * (1 - 1 / (np.expm1(x) + 3))
+        best = 10 / (1 + 10 * m)
+        total = path.omega[k, 0, 0] * 10 * best / (np.expm1(x) + 3)
+        # μ trails its best, by a share of order x: it drifts by 1/(2t) and follows at 4s (φ/L) μx.
+        assert 0 < path.loss[k].sum() - 3 * best < x * (3 * best - bound)
+        assert np.all(np.abs(path.mu[k].sum(0) / total - 1) < x)
 
 
 # --- The phases ---------------------------------------------------------------------------------
@@ -283,7 +323,8 @@ def test_a_race_ends_where_its_equations_blow_up(seed):
         end = solve_ivp(speed, (0, before), logs, "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
         omega, mu = np.exp(end.reshape(2, 3))
         assert (omega * mu).argmax() == head[i]
-        assert kappa[i] * mu.max() * (time[i] - before) == pytest.approx(1, abs=0.01)
+        # Without the drag it is y/(e^y − 1), y = 1e-4 ln(aω0/μ0): the next order is 1e-4 times a log
+        assert kappa[i] * mu.max() * (time[i] - before) == pytest.approx(1, abs=1e-3)
 
 
 def test_a_race_in_a_long_context_ends_at_the_least_escape_time():
@@ -319,6 +360,7 @@ def test_the_race_is_the_flow_of_vanishing_starts(noise):
             phases.crossing(path.t, done, share * done[-1]) for share in (0.05, 0.5, 0.95)
         )
         assert abs(half - time[0]) < late - early
+        # two formulas, at any size of the start: 1.28 times as long, 1.58 with noise
         assert time[0] > 1.25 * phases.escape_time(task, omega0 / times, mu0 / times).min()
 
 
@@ -326,28 +368,33 @@ def test_phases_of_figure_1():
     t = np.linspace(0, 12, 241)
     path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), t)
     found = phases.phases(path)
-    # The start alone predicts within 2% when half of each task is done.
+    # The start alone predicts within 2% when half of each task is done: what it leaves out is of
+    # order 1/(4s ω) in time, the drop's own length, .08 here. Both sides are integrated to 1e-8.
     done = (path.mu * path.omega).sum(1)
     half = [phases.crossing(t, each, each[-1] / 2) for each in done.T]
     close(found.predicted, half, within=0.02)
     later = phases.phases(theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), t + 3))
     close(later.predicted, found.predicted + 3)
     assert 7 < found.emergence_ends < 8
-    close(found.rate, np.full(3, 0.674), within=5e-4)
+    close(found.rate, np.full(3, 0.674), within=5e-4)  # three decimals
     # The flow itself decays at that rate, until the other heads' remains matter.
     one = theory.flow(ONE, np.array([[0.01]]), np.array([[1.0]]), [0, 12, 14], width=30)
     gap = 10**-0.5 - one.omega[1:, 0, 0]
+    # to first order in the gap, at t = 12 a share of 1.1e-3 of ω
     close(np.log(gap[0] / gap[1]) / 2, phases.convergence_rate(ONE, width=30)[0], within=1e-3)
 
 
 def test_emergence_follows_the_flow():
-    omega, mu = phases.emergence(ONE, np.array([0.01]), np.arange(4.0, 15), width=30)
+    t = np.linspace(4, 40, 1441)
+    omega, mu = phases.emergence(ONE, np.array([0.01]), t, width=30)
     start = np.array([[0.01]]), np.array([[1.0]])
-    path = theory.flow(ONE, *start, np.arange(4.0, 15), width=30)
-    # μ trails its best while ω rises: the equation leads by .73 time units, to the same end.
-    rise = [phases.crossing(path.t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
-    assert 0.6 < rise[0] - rise[1] < 0.8
-    close(mu[-1], path.mu[-1, 0], within=5e-3)
+    path = theory.flow(ONE, *start, t, width=30)
+    # μ trails its best while ω rises: the equation leads by .732 time units, to the same end.
+    rise = [phases.crossing(t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
+    assert rise[0] - rise[1] == pytest.approx(
+        0.732, abs=1e-3
+    )  # .0005, and .025²/8 of interpolation
+    close(mu[-1], path.mu[-1, 0], within=1e-8)  # e^{−.67 · 33} = 2e-10
 
 
 # --- Risks, against Monte Carlo -------------------------------------------------------------------
@@ -370,7 +417,8 @@ def test_best_mu_leaves_a_budget():
             axis=1,
         )
         expected = task.s / (1 + m / (load * task.d))
-        close(theory.loss(task, omega, mu), expected, within=1e-6)  # B is near singular at small ω
+        # B is near singular at small ω: its condition number is up to 4e9, times 1e-16
+        close(theory.loss(task, omega, mu), expected, within=1e-6)
         assert m.max() <= 1 and m.sum() <= heads - 1 + 1e-6
         assert expected.sum() >= icl_risk.equiangular_bound(task, heads) - 1e-6
 
@@ -378,7 +426,9 @@ def test_best_mu_leaves_a_budget():
 def test_no_search_finds_weights_beyond_the_budget():
     """Σ_i m_i = tr(B⁻¹ W Wᵀ) with W = √d ω and B = exp(W Wᵀ), climbed from random ω of many sizes.
 
-    Climbing leads to ω → 0, where B is singular; 10⁻⁷ on its diagonal takes a little from the sum.
+    Climbing leads to ω → 0, where B is singular; δ = 10⁻⁷ on its diagonal takes a little from the sum:
+    of each of H − 1 directions with eigenvalue g → 0 of W Wᵀ the share cg + δ/g, at best 2√(cδ). c is
+    1/6 for three equiangular heads, 1/4 for four; for two the first order in g vanishes.
     """
 
     def lost(flat, heads):
@@ -396,7 +446,8 @@ def test_no_search_finds_weights_beyond_the_budget():
             first = rng.normal(size=3 * heads) * 10.0 ** rng.uniform(-1.2, 0)
             end = minimize(lost, first, (heads,), "L-BFGS-B", jac=True, bounds=[(-2, 2)])
             best = max(best, -end.fun)
-        assert heads - 1 - 0.02 < best < heads - 1 + 1e-5, (heads, best)
+        # from above: round-off, 1e-16 times the condition number 4e7
+        assert heads - 1 - (heads - 1) * 2 * np.sqrt(1e-7) < best < heads - 1 + 1e-7, (heads, best)
 
 
 def test_debiased_linear_attention():
@@ -448,6 +499,7 @@ def test_ridge_of_drawn_regressions():
             ((np.linalg.solve(x.T @ x / length + z * np.eye(d), x.T @ y / length) - w) ** 2).sum()
         )
     formula = icl_risk.ridge_risk(d / length, z, 1.0, noise)
+    # 5 · .002: finite-size corrections, O(1/d), as above
     near(np.mean(errors), np.std(errors) / np.sqrt(300) + 0.002 * formula, formula)
 
 
@@ -457,11 +509,12 @@ def test_exact_loss_against_the_reduction_and_the_formula():
     exact = icl_risk.exact_loss(task, omega.diagonal(), mu.diagonal())
     near(*spectral.measure(task, omega, mu, sequences=40_000), exact)
     # ``theory.loss`` is what large d and L leave of it. The exact values: this quadrature's own, kept.
-    for d, length, exact, error in ((10, 100, 0.23546569, 0.1), (100, 400, 0.40785413, 0.01)):
+    # The first order it leaves out is 1/(dφ), and φ is 1.
+    for d, length, exact in ((10, 100, 0.23546569), (100, 400, 0.40785413)):
         task = MultiTask((d,), length, 1.0)
         omega, mu = theory.limit(task)
         close(icl_risk.exact_loss(task, omega[0], mu[0])[0], exact, within=STORED)
-        assert abs(theory.loss(task, omega, mu)[0] / exact - 1) < error
+        assert abs(theory.loss(task, omega, mu)[0] / exact - 1) < 1 / d
 
 
 def test_softmax_moments_and_regimes():
@@ -480,21 +533,29 @@ def test_softmax_moments_and_regimes():
     close(icl_risk.softmax_moments(np.array([0.0]), 50), [[1 / 50], [1 / 50]])
     beta = np.array([0.5, 1.0, 2.0, 30.0])
     found = icl_risk.participation(beta, 100)
-    close(found["exact"][1:3], [0.0256, 0.1263], within=1e-4)
-    close(found["exponential"][1:3], [0.0272, 0.546], within=1e-4)
-    assert abs(found["exponential"][0] / found["exact"][0] - 1) < 0.01
-    assert abs(found["saturated"][3] / found["exact"][3] - 1) < 0.03
+    close(found["exact"][1:3], [0.0255, 0.1263], within=5e-5)  # four decimals
+    close(found["exponential"][1:3], np.exp([1, 4]) / 100)
+    # E Σ e^{2βζ} / (Σ e^{βζ})² by its fluctuations: to first order in 1/L; the second, 1/L², is 1e-4
+    first = (2 * np.expm1(2 * 0.5**2) - 3 * np.expm1(0.5**2)) / 100
+    close(found["exponential"][0] / found["exact"][0] - 1, first, within=1e-4)
+    # Only the two largest scores count: 1 − E|p|² is the density of their gap at 0 over β. As L → ∞
+    # that is √(2 ln L). The next order, 1/β³, is 4e-5 · a density.
+    z = np.linspace(-10, 10, 2001)
+    density = 100 * 99 * (stats.norm.pdf(z) ** 2 * stats.norm.cdf(z) ** 98).sum() * 0.01
+    close(1 - found["exact"][3], density / 30, within=1e-4)
+    close(1 - found["saturated"][3], np.sqrt(2 * np.log(100)) / 30)
 
 
 def test_length_generalisation():
     lengths = [50, 100, 200, 400, 1000]
     task = MultiTask((10,), 100, 1.0)
     risk = icl_risk.length_generalisation(task, lengths)[:, 0]
-    close(risk[[0, 2, 3, 4]], [0.3818, 0.1297, 0.0877, 0.0625], within=5e-5)
+    close(risk[[0, 2, 3, 4]], [0.3818, 0.1297, 0.0877, 0.0625], within=5e-5)  # four decimals
     close(risk[1], icl_risk.gradient_flow_risk(task)[0])
     omega, mu = theory.limit(task)
     exact = [icl_risk.exact_loss(task, omega[0], mu[0], length)[0] for length in lengths]
-    assert np.all(np.abs(risk / exact - 1) < 0.12)  # the formula's own error at d = 10
+    # the formula's own error: 1/d, and e/L of the context that was learnt from
+    assert np.all(np.abs(risk / exact - 1) < 0.12)
     near(*spectral.measure(task, omega, mu, 10_000, context=400), exact[3])
 
 
@@ -510,14 +571,20 @@ def test_nonlinear_targets(name):
     target, value = TARGETS[name]
     task = MultiTask((20,), 400, 1.0)
     found = icl_risk.nonlinear_transfer(task, target)
-    close(found["loss"], value, within=1e-4)
+    close(found["loss"], value, within=5e-5)  # four decimals
     omega, mu = theory.limit(task)
     mean, error = spectral.nonlinear_loss(task, target, omega[0, 0], mu[0, 0], 10_000)
     # First order in e/L; what it leaves out is 2% (3% of the variance, in ``linear`` too).
     near(mean, error + 0.02 * value / 5, value)
-    # The linear part of the answer is kept up to μω, all that lies above it is lost.
-    kept = found["answer"] / np.where(found["target"] == 0, 1, found["target"])
-    assert 0.79 < kept[1] < 0.88
+    # The linear part is kept up to μω and what the spread ωu + ξ takes of the slope, E f'(√v ξ), the
+    # mean of ξ f(√v ξ)/√v by Gauss and Hermite: v = 1 + ω², and at twice the tilt 1 + 4ω².
+    x, weight = np.polynomial.hermite_e.hermegauss(100)
+    plain, once, twice = (
+        weight @ (x * target(np.sqrt(v) * x)) / np.sqrt(v) for v in (1, 1 + 1 / 20, 1 + 4 / 20)
+    )
+    kept = (omega * mu)[0, 0] * (once - np.e / 400 * (2 * twice - once)) / plain
+    close(found["answer"][1] / found["target"][1], kept)
+    # All that lies above is lost: ω^k μ for degree k, of which ω² is .05. Zeros are sums of round-off.
     assert np.all(np.abs(found["answer"][3:]) < 0.05 * np.abs(found["target"][3:]) + 1e-9)
 
 
@@ -534,8 +601,9 @@ def test_reduction_gradient_by_finite_differences():
         return spectral.spectral_losses(task, w, m, r, z).sum(1).mean()
 
     close(value, mean(omega, mu))
-    close(by_omega, slopes(lambda w: mean(w, mu), omega), within=1e-7)
-    close(by_mu, slopes(lambda m: mean(omega, m), mu), within=1e-7)
+    # 2e-11 · the third derivative, which scores rz up to 10 make a hundred; round-off 1e-16/1e-5
+    close(by_omega, slopes(lambda w: mean(w, mu), omega), within=1e-8)
+    close(by_mu, slopes(lambda m: mean(omega, m), mu), within=1e-8)
 
 
 def test_prediction_written_out():
@@ -579,8 +647,9 @@ def test_balances_of_any_weights():
         said = multihead.predict(weights, tokens.double(), query.double(), softmax)
         (said - answer).square().sum().backward()
         pull = {n: (w * w.grad).sum((1, 2)).detach().numpy() for n, w in weights.items()}
-        close(pull["K"], pull["Q"], within=1e-10)
-        close(pull["O"], pull["V"], within=1e-10)
+        close(pull["K"], pull["Q"])
+        close(pull["O"], pull["V"])
+        # nothing makes the two equal: for these weights they differ by 17% and more
         gap = np.abs(pull["K"] - pull["V"]) / np.abs(pull["K"])
         assert gap.min() > 0.1 if softmax else gap.max() < 1e-10
 
@@ -618,6 +687,7 @@ def test_flow_keeps_factors_that_are_decomposable_not_products():
     weights = multihead.start(task, np.array([[0.5, 0.2], [0.1, 0.4]]), np.ones((2, 2)), width=5)
     weights["K"] = 2 * weights["K"]  # not balanced: that is not needed
     stepped = after_a_step(weights)
+    # zeros are sums of 768 terms of size 1 that cancel, times .1: a rounding is 1e-16 · √768 · .1
     assert max(multihead.departure(task, stepped).values()) < 1e-14
     moved = np.subtract(multihead.spectrum(task, stepped), multihead.spectrum(task, weights))
     assert np.abs(moved).min() > 1e-4
@@ -633,13 +703,13 @@ def test_softmax_loses_the_third_balance_at_once():
     task = uneven()
     _, mu = random_spectrum(task, heads=2)
     mu = np.abs(mu)
-    for size in (1e-3, 1e-4):
+    for size in (1e-2, 1e-3):
         omega = size * np.ones_like(mu)
         by_omega, by_mu = theory.gradient(task, omega, mu)
         change = -2 * (omega * by_omega - mu * by_mu).sum(1)  # a ω̇ = −2ω ∂/∂ω
         expected = (4 * task.s * task.phi / task.context * mu * mu.sum(0)).sum(1)
-        # what is left is of order Σ_j d_j ω_j², B − 1
-        close(change, expected, within=5 * task.dim * size**2)
+        # Exactly, each term has e^W (1 − W), W = Σ_j d_j ω_j^h ω_j^g: 1 − W²/2 to the next order
+        assert np.all(np.abs(change / expected - 1) < (task.dim * size**2) ** 2)
 
 
 def test_labels_carry_signal_and_noise():
@@ -660,7 +730,7 @@ def test_reduction_is_the_whole_model():
     omega, mu = random_spectrum(task, heads=2, omega=0.4)
     weights = multihead.start(task, omega, mu, width=15)
     close(multihead.spectrum(task, weights), (omega, mu))
-    assert max(multihead.departure(task, weights).values()) < 1e-12
+    assert max(multihead.departure(task, weights).values()) < 1e-14  # products, no sums
     whole, whole_error = multihead.test_loss(task, weights, 40_000)
     mean, error = spectral.measure(task, omega, mu, 40_000)
     near(whole, np.hypot(whole_error, error), mean)
@@ -678,10 +748,15 @@ def test_spectral_training_follows_the_flow_a_little_behind():
         - phases.crossing(path.t, path.omega[:, i, i], half)
         for i in own
     ]
+    # Steps of .02 take .025, E Σ p ζ = ω(1 − 1/L) takes .083 of a wait of 6.7: .108, which batches of
+    # 2048 measure. Batches of 256 spread the mean by .02, but this stream is one on every processor.
     assert 0.10 <= np.mean(lead) <= 0.15, lead
-    exact = icl_risk.exact_loss(FIGURE_1, omega[-1].diagonal(), mu[-1].diagonal()).sum()
+    own = omega[-1].diagonal(), mu[-1].diagonal()
+    exact = icl_risk.exact_loss(FIGURE_1, *own).sum()
+    alone = theory.loss(FIGURE_1, *(np.diag(a) for a in own)).sum()
+    others = theory.loss(FIGURE_1, omega[-1], mu[-1]).sum() - alone  # what else heads still look at
     late = history.loss[-400:]
-    near(late.mean(), late.std() / np.sqrt(400), exact)
+    near(late.mean(), late.std() / np.sqrt(400), exact + others)
 
 
 def test_history_keeps_spectra(tmp_path):
@@ -703,7 +778,8 @@ def test_saturated_starts_return():
     for times in (1.9, 3.2):
         start = np.array([[times * 10**-0.5]]), np.array([[0.1]])
         history = spectral.train_spectral(ONE, *start, ((25.0, 0.03),), width=30, batch=128)
-        close(history.final["omega"][0, 0] * 10**0.5, 1.01, within=0.02)
+        # the true loss is least at 1.007 (``exact_loss``); steps of .03 on 128 spread it by .007
+        assert history.final["omega"][0, 0] * 10**0.5 == pytest.approx(1.007, abs=4 * 0.007)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -715,7 +791,9 @@ def test_whole_model_reaches_the_limit(seed):
     assert (omega * mu).argmax(0).tolist() == [0, 1, 2]
     limit = theory.limit(FIGURE_1)
     exact = icl_risk.exact_loss(FIGURE_1, *(a.diagonal() for a in limit)).sum()
-    close(exact, 7.063971, within=STORED)
+    close(exact, 7.063971, within=5e-7)  # six decimals
+    # Above it: η Tr C/(4 · 256), 1.7%, with C the covariance of one context's gradient at the limit,
+    # 3e4; and .4% of what else heads still look at. ω is off by a share of that order.
     assert np.all(np.abs(omega.diagonal() * 10**0.5 - 1) < 0.04)
     assert abs(history.loss[-200:].mean() / exact - 1) < 0.04
     # largest entry of noise, growing with the learning rate: .04 by the long schedule

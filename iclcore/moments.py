@@ -106,7 +106,10 @@ def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
     return c.reshape(v.shape[1], -1)
 
 
-def averages(data: "Sequences | RegressionTask | Moments", model: Model) -> Moments:
+Data = Sequences | RegressionTask | Moments  # what a model can be trained on
+
+
+def averages(data: Data, model: Model) -> Moments:
     """What a model trains on: of sequences, kept with them for other runs; of a task, its population's."""
     if isinstance(data, Moments):
         return data

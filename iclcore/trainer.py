@@ -14,7 +14,7 @@ from iclcore.checks import choice, instance, positive, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Model, Weights, feature_count, trainable
-from iclcore.moments import Moments, averages, of_sequences
+from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.task import RegressionTask, Sequences
 
 ENGINES = ("auto", "moments", "autograd", "published")
@@ -36,13 +36,13 @@ class Descent(Protocol):
 
 def train(
     model: Model,
-    data: Sequences | RegressionTask | Moments,
+    data: Data,
     steps: int,
     lr: float,
     *,
     start: Weights | None = None,
     seed: int | None = None,
-    tests: Mapping[str, Sequences | Moments] | None = None,
+    tests: Mapping[str, Data] | None = None,
     snapshots: int | Sequence[int] | np.ndarray = (),
     engine: str = "auto",
     progress: Callable[[int], object] | None = None,
@@ -164,7 +164,7 @@ def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = N
     return "moments" if engine == "auto" else engine
 
 
-def load(sets: Iterable[Sequences | Moments], model: Model) -> None:
+def load(sets: Iterable[Data], model: Model) -> None:
     """Compile what takes moments of these sets, or load what was compiled: once a process. By two
     sequences, as one alone has another memory layout, for which there is other code."""
     for each in sets:

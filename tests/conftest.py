@@ -5,7 +5,13 @@ import signal
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import nbformat
 import numpy as np
+import prose
 import pytest
 from jaxtyping import install_import_hook
 
@@ -46,6 +52,27 @@ def close(actual, expected, within: float = EXACT) -> None:
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     gap = np.max(np.abs(actual - expected) / (1 + np.abs(expected)), initial=0.0)
     assert gap <= within, f"differs by {gap:.3g}, allowed {within:.3g}"
+
+
+@cache
+def recorded(chapter: str) -> Callable[[str], float | list[float]]:
+    """What a committed chapter says: ``recorded("rank_one")("levels .4f")`` is that mark's.
+
+    nbval holds that the record is what the code gives, so no run is made a second time here.
+    """
+    path = Path(__file__).resolve().parent.parent / "book" / f"{chapter}.ipynb"
+    record = prose.recorded_numbers(nbformat.read(path, as_version=4))
+
+    def number(text: str) -> float:
+        plain = text.replace("−", "-").replace(",", "")
+        return float(plain[:-1]) / 100 if plain.endswith("%") else float(plain)
+
+    def said(mark: str) -> float | list[float]:
+        parts = [part for some in record[mark].split(" and ") for part in some.split(", ")]
+        numbers = [number(part) for part in parts]
+        return numbers if len(numbers) > 1 else numbers[0]
+
+    return said
 
 
 @pytest.fixture

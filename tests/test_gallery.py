@@ -9,8 +9,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from iclbook import gallery
 from iclbook.__main__ import main
 
-# one figure of each kind of dependency: no study, a study, a study of a study, frames
-KINDS = ("rank_one.networks", "task.example", "rank_one.principal_components", "rank_one.animation")
+# a study, and one made of several
+KINDS = ("task.example", "merged.phase_plane")
 
 
 def test_every_figure_has_a_title():

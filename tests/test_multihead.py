@@ -647,8 +647,8 @@ def test_balances_of_any_weights():
         said = multihead.predict(weights, tokens.double(), query.double(), softmax)
         (said - answer).square().sum().backward()
         pull = {n: (w * w.grad).sum((1, 2)).detach().numpy() for n, w in weights.items()}
-        close(pull["K"], pull["Q"])
-        close(pull["O"], pull["V"])
+        close(pull["K"], pull["Q"], within=1e-10)
+        close(pull["O"], pull["V"], within=1e-10)
         # nothing makes the two equal: for these weights they differ by 17% and more
         gap = np.abs(pull["K"] - pull["V"]) / np.abs(pull["K"])
         assert gap.min() > 0.1 if softmax else gap.max() < 1e-10

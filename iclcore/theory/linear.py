@@ -99,7 +99,7 @@ def population_loss(
 
 def rms(
     task: RegressionTask, predictor: Float[np.ndarray, "... D D"], divisor: Divisor = "one"
-) -> Float[np.ndarray, "..."]:
+) -> np.ndarray | float:
     """Root mean square over the task of βᵀ M x_q, E[(β_i x_j)²] = (b_i/λ_i) λ_j in the eigenbasis.
 
     Of a difference of two predictors it is how far apart their answers are.

@@ -3,7 +3,7 @@
 Dashed is theory, solid is simulation. ``figure`` puts panels in rows and joins what they say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -238,6 +238,36 @@ def curves(
         lowest = [row[at] for row, at in zip(ys, dots, strict=False)]
         says += f"; at the dots, in turn, each is the lowest: {listed(lowest)}"
     return Panel(draw, f"{says[0].upper()}{says[1:]}.", width=6.6, height=3.3)
+
+
+def lines(
+    simulated: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    theory: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    says: str = "",
+    **settings,
+) -> Panel:
+    """Named curves, solid; dashed in the same colour what theory says under the same name.
+
+    A theory of another name is dashed in grey. What a run did not reach is left out by the caller.
+    """
+    theory = theory or {}
+    tones = dict(zip(simulated, colours(len(simulated)), strict=True))
+
+    def draw(axes):
+        for name, (x, y) in simulated.items():
+            at = thin(len(np.asarray(x)))
+            axes.plot(np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=name)
+        for name, (x, y) in theory.items():
+            own = {"color": tones[name]} if name in tones else {"label": name}
+            axes.plot(x, y, **(DASHED | own))
+        axes.set(**settings)
+        if len(simulated) > 1 or theory.keys() - simulated.keys():
+            axes.legend(fontsize=8)
+
+    ends = [f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in simulated.items()]
+    said = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'x')}: {'; '.join(ends)}"
+    said += ". Dashed, the theory" * bool(theory) + "."
+    return Panel(draw, f"{said[0].upper()}{said[1:]}{says and ' ' + says}", width=6.6, height=3.3)
 
 
 def scaling(

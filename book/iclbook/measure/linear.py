@@ -1,6 +1,6 @@
-"""What the chapters measure on runs: when a curve crosses a level, which head owns what."""
+"""Linear attention: when the loss drops, which head owns what, what theory says of each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -8,26 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from iclbook.measure.curves import crossing, thin
 from iclcore import History, theory
 from iclcore.theory import Drop
-
-POINTS = 2000  # of a curve: more than a picture can show
-
-
-def thin(count: int, points: int = POINTS) -> Int[np.ndarray, " n"]:
-    """At most so many of ``count`` indices, evenly spread, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, points).astype(int))
-
-
-def crossing(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], level: float) -> float:
-    """The first x, between two, at which y comes to ``level`` from where it began; nan if never."""
-    gap = np.asarray(y, dtype=float) - level
-    there = np.flatnonzero(gap * gap[0] <= 0)
-    if not len(there):
-        return float("nan")
-    i = max(1, int(there[0]))
-    share = gap[i - 1] / (gap[i - 1] - gap[i]) if gap[i - 1] != gap[i] else 0.0
-    return float(x[i - 1] + share * (x[i] - x[i - 1]))
 
 
 def drop_times(run: History, levels: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " drops"]:
@@ -109,12 +92,6 @@ def level_gap(run: History, levels: Float[np.ndarray, " levels"]) -> float:
     """How far the loss is from its level in the middle of the plateaus, at most."""
     at = np.minimum(run.kept[plateaus(run, levels)], len(run.loss) - 1)
     return float(np.abs(run.loss[at] - levels[: len(at)]).max())
-
-
-def ascending(numbers: Iterable[float]) -> bool:
-    """Whether they rise; nan, what never came, may stand at the end only."""
-    held = np.nan_to_num(np.array(list(numbers), dtype=float), nan=np.inf)
-    return bool(np.all(held[1:] >= held[:-1]))
 
 
 def frames(run: History, count: int = 40) -> list[int]:

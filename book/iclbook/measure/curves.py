@@ -1,0 +1,30 @@
+"""Any curve: fewer of its points, when it crosses a level, whether it rises."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from jaxtyping import Float, Int
+
+POINTS = 2000  # of a curve: more than a picture can show
+
+
+def thin(count: int, points: int = POINTS) -> Int[np.ndarray, " n"]:
+    """At most so many of ``count`` indices, evenly spread, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, points).astype(int))
+
+
+def crossing(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], level: float) -> float:
+    """The first x, between two, at which y comes to ``level`` from where it began; nan if never."""
+    gap = np.asarray(y, dtype=float) - level
+    there = np.flatnonzero(gap * gap[0] <= 0)
+    if not len(there):
+        return float("nan")
+    i = max(1, int(there[0]))
+    share = gap[i - 1] / (gap[i - 1] - gap[i]) if gap[i - 1] != gap[i] else 0.0
+    return float(x[i - 1] + share * (x[i] - x[i - 1]))
+
+
+def ascending(numbers: Iterable[float]) -> bool:
+    """Whether they rise; nan, what never came, may stand at the end only."""
+    held = np.nan_to_num(np.array(list(numbers), dtype=float), nan=np.inf)
+    return bool(np.all(held[1:] >= held[:-1]))

@@ -1,0 +1,44 @@
+"""What the chapter on rank one claims."""
+
+from conftest import recorded
+
+said = recorded("rank_one")
+
+
+def test_runs_pass_the_plateaus():
+    assert said("levels .4f") == [1, 0.6406, 0.3774, 0.2098, 0.1360]  # the formula, by hand
+    # 5,000 sequences move what is best by some √(features/P) = .09 of the answer, the loss by less than half
+    assert said("max(measure.level_gap(run, levels) for run in runs)") < 0.04
+    assert said("len(finite)") == said("seeds * dim") == 24
+
+
+def test_the_start_predicts_the_drops_on_finite_data():
+    assert said("sum(drop.head_right for drop in finite)") >= 20
+    assert 0.95 < said("np.median([drop.ratio for drop in finite]) .2f") < 1.05
+    assert said("len(late)") == 2
+    steps = said("steps")
+    assert min(said("[round(drop.predicted / lr, -2) for drop in late] ,.0f")) > steps
+    assert max(said("[round(drop.simulated / lr, -2) for drop in late] ,.0f")) < steps
+
+
+def test_early_stopping_is_pcr():
+    assert max(said("on_plateau.min(axis=1)[1:]")) < 0.15
+    assert said("nearest") == [0, 1, 2, 3, 4]
+
+
+def test_waiting_is_inverse_in_the_weights():
+    assert (
+        abs(said("np.polyfit(np.log(inits[-3:]), np.log(waits[-3:]), 1)[0].mean() .3f") + 1) < 1e-3
+    )
+    first, last = (
+        said(f"np.abs(np.divide(predicted_waits, waits) - 1).max(1)[{i}] .1g") for i in (0, -1)
+    )
+    assert last < 1e-3 < first < 0.1
+
+
+def test_the_start_predicts_the_staircase():
+    assert said("sum(drop.head_right for drop in races)") == said("len(races)") == 150
+    assert said("np.median([abs(drop.ratio - 1) for drop in races]) .1%") < 0.01
+    assert said("np.mean([abs(drop.ratio - 1) < 0.02 for drop in races]) .0%") > 0.9
+    assert said("sum(map(measure.ascending, orders))") == 40
+    assert 30 < said("sum(in_turn)") < 40  # close eigenvalues: some starts let a smaller one win

@@ -1,0 +1,85 @@
+"""When rank-one heads make their drops, and what the fixed points compute, without a chapter."""
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclbook import measure
+from iclcore import RegressionTask, SeparateAttention, theory, train
+
+TASK = RegressionTask()
+
+
+def test_the_start_predicts_one_small_run():
+    """Both heads, their order and the rate 2: drops come within 2% of where the ODE puts them."""
+    task, model = RegressionTask(dim=2, context=10), SeparateAttention(heads=2, init=1e-3)
+    start = model.start(2, seed=3)
+    stairs = theory.staircase(task, start)
+    run = train(model, task, int(1.2 * stairs[-1].time / 0.05), 0.05, start=start)
+    compared = measure.compared(run, stairs, theory.plateau_losses(task))
+    assert [drop.head_right for drop in compared] == [True, True]
+    assert max(abs(drop.ratio - 1) for drop in compared) < 0.02
+
+
+def test_close_eigenvalues_may_be_learned_out_of_order():
+    """Of eight eigenvalues ∝ d start 23 learns the fourth before the third, in training and in theory."""
+    task, model = RegressionTask(dim=8), SeparateAttention(9, 5e-3)
+    assert [d.component for d in theory.staircase(task, model.start(8, seed=23), 400.0)] == [
+        1,
+        2,
+        4,
+        3,
+    ]
+    rate = 0.03
+    run = train(model, task, int(400 / rate), rate, seed=23, snapshots=25)
+    basis, half = task.eigenvectors, theory.learned(task) / 2
+    along = np.einsum("di,sde,ei->is", basis, run.predictors, basis)
+    first = [measure.crossing(run.kept, row, level) for row, level in zip(along, half, strict=True)]
+    assert first[3] < first[2] and not measure.ascending(first)
+
+
+def test_regression_proper_and_the_fixed_points():
+    """Both closed forms against least squares on the first m coordinates of 20,000 contexts."""
+    task, n = RegressionTask(dim=3, context=9), 9
+    lam, rng = task.eigenvalues, np.random.default_rng(0)
+    x, w = rng.standard_normal((20_000, n, 3)) * np.sqrt(lam), rng.standard_normal((20_000, 3))
+    y = np.einsum("pnd,pd->pn", x, w)
+    gains = theory.learned(task, "context")
+    for m in (1, 2):
+        fitted, fixed = np.zeros_like(w), np.zeros_like(w)
+        xy = np.einsum("pnd,pn->pd", x[:, :, :m], y)
+        fitted[:, :m] = np.linalg.solve(
+            np.einsum("pni,pnj->pij", x[:, :, :m], x[:, :, :m]), xy[:, :, None]
+        )[..., 0]
+        fixed[:, :m] = gains[:m] * xy / n
+        loss, distance = theory.regression(task, m)
+        for got, wanted in ((fitted - w, loss), (fitted - fixed, distance**2)):
+            squares = got**2 @ lam
+            assert abs(squares.mean() - wanted) < 4 * squares.std() / np.sqrt(len(w))
+    with pytest.raises(ValueError, match="less than 8"):
+        theory.regression(task, 8)
+
+
+def test_escape_is_homogeneous():
+    """Half the weights, twice the time: exact for the quadratic ODE before the first drop."""
+    start = SeparateAttention(heads=4, init=1e-4).start(4, seed=2)
+    halved = {name: array / 2 for name, array in start.items()}
+    first, second = (theory.staircase(TASK, w, 1e6)[0] for w in (start, halved))
+    # the drop itself, which does not scale, is a fraction 1e-4 of the wait
+    assert np.isclose(second.time, 2 * first.time, rtol=1e-3) and first.head == second.head
+
+
+def test_distance_is_what_predictions_differ_by():
+    """rms against the answers themselves of 20,000 contexts, to four standard errors."""
+    task = RegressionTask(dim=3, context=9)
+    data, matrix = task.sample(20_000, seed=1), np.diag([1.0, -2.0, 0.5])
+    beta = np.einsum("pnd,pn->pd", data.x[:, :-1], data.y[:, :-1, 0])
+    squares = np.einsum("pa,ab,pb->p", beta, matrix, data.x[:, -1]) ** 2
+    assert abs(squares.mean() - theory.rms(task, matrix) ** 2) < 4 * squares.std() / np.sqrt(20_000)
+
+
+def test_predictors_are_what_a_run_computes():
+    task, model = RegressionTask(dim=3, context=5), SeparateAttention(heads=2, rank=2, init=0.3)
+    run = train(model, task, 3, 0.01, snapshots=1)
+    losses = [theory.population_loss(task, matrix) for matrix in run.predictors]
+    close(losses[:3], run.loss)

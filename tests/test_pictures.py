@@ -6,13 +6,15 @@ import execute
 import numpy as np
 import pictures
 import pytest
+from matplotlib.path import Path
+from matplotlib.transforms import IdentityTransform
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from iclbook.explorers import Task
 from iclbook.explorers.data import float32
 from iclbook.panels import Run
 from iclbook.plot.style import BLUE, Figure, canvas, png
-from iclbook.plot.trace import trace
+from iclbook.plot.trace import straight, trace
 
 X = np.linspace(0, 10, 2000)
 CURVE = np.sin(X)
@@ -123,7 +125,6 @@ def drawn(late=0.0, up=0.0, height=0.8, turn=0.0):
     figure, axes = canvas()
     axes.plot(X, np.tanh(20 * (X - 5 - late)) + up)
     axes.plot([7, 7 + turn], [0, height])
-    axes.plot(X, np.nan * X)
     axes.set(xlim=(0, 10), ylim=(-1.2, 1.2))
     png(figure, 100)
     return trace(figure)
@@ -143,3 +144,8 @@ def test_a_steep_line_may_move_along_itself():
 def test_a_line_moved_by_half_a_pixel_is_not_the_same(change):
     """To its side, or one end of it: whatever its pixels do."""
     assert not pictures.drawn_alike(drawn(), drawn(**change))
+
+
+def test_a_path_without_a_point_is_no_line():
+    """Contours and filled areas can have some: none is to be measured from."""
+    assert straight(Path(np.full((4, 2), np.nan)), IdentityTransform()) == []

@@ -71,7 +71,7 @@ def drawn_alike(old: str, new: str) -> bool:
     """Whether colours and places agree, and lines lie on one another.
 
     A run that leaves a saddle grows round-off as it grows the loss's drop: its steep curve moves along
-    itself by half a pixel, and by a tenth of that to its side, which is all that can be seen.
+    itself by half a pixel, and by a sixth of that to its side, which is all that can be seen.
     """
     if old == new or structure(old) != structure(new):
         return old == new

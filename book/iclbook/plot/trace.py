@@ -60,9 +60,8 @@ class Tracer(RendererBase):
         self.values += [_whole(each).ravel() for each in values]
 
     def note_lines(self, mark: str, path: Path, transform) -> None:
-        finite = np.isfinite(path.vertices).all(axis=1).sum()
         lines = straight(path, transform)
-        self.marks.append(f"{mark} {finite} {len(lines)}")
+        self.marks.append(f"{mark} {len(lines)}")
         self.lines += [_whole(PLACES * line) for line in lines]
 
     def draw_path(self, gc, path, transform, rgbFace=None):

@@ -1,4 +1,4 @@
-"""An explorer under JupyterLab with a kernel: a slider reaches Python, Python reaches the page."""
+"""Under JupyterLab: a slider reaches Python and Python the page; a chapter's text reads as it is meant."""
 
 import os
 import socket
@@ -10,8 +10,9 @@ import urllib.request
 import nbformat
 import pytest
 
+PYTHON = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 NOTEBOOK = nbformat.v4.new_notebook(
-    metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    metadata=PYTHON,
     cells=[
         nbformat.v4.new_code_cell(source)
         for source in (
@@ -25,11 +26,25 @@ NOTEBOOK = nbformat.v4.new_notebook(
     ],
 )
 
+CHAPTER = nbformat.v4.new_notebook(
+    metadata=PYTHON,
+    cells=[
+        nbformat.v4.new_markdown_cell(source)
+        for source in (
+            "<!--caption fig:one-->\nA caption of <!--q n .1f-->3.5<!--/q--> runs.",
+            "$$\n\\begin{aligned}\na_d &= b \\\\\nc &= d\n\\end{aligned}\n$$ (eq:one)",
+            "**Exercise 1.** Why?\n\n<details><summary>Solution</summary>\n\n"
+            "*So*: $x_d$.\n\n$$\ny_d = 1\n$$\n\n</details>",
+        )
+    ],
+)
+
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     nbformat.write(NOTEBOOK, folder / "try.ipynb")
+    nbformat.write(CHAPTER, folder / "chapter.ipynb")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -92,4 +107,20 @@ def test_slider_trait_and_button(browser, lab):
     part.get_by_text("Trained in Python on 5,000 sequences").wait_for()
     assert part.get_by_role("button", name="Copy link").count() == 0  # no page to link to
     assert not errors
+    context.close()
+
+
+def test_a_chapters_text_needs_no_extension(browser, lab):
+    context = browser.new_context(viewport={"width": 1300, "height": 1000})
+    page = context.new_page()
+    page.goto(f"{lab}/lab/tree/chapter.ipynb")
+    caption, equation, exercise = (page.locator(".jp-MarkdownCell").nth(n) for n in range(3))
+    caption.get_by_text("A caption of 3.5 runs.", exact=True).wait_for(timeout=90_000)
+    equation.locator("mjx-container[display=true]").wait_for()
+    solution = exercise.locator("details")
+    assert not solution.evaluate("each => each.open")
+    solution.locator("summary").click()
+    solution.locator("em", has_text="So").wait_for()
+    solution.locator("mjx-container").nth(1).wait_for()
+    assert page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
     context.close()

@@ -16,7 +16,7 @@ from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import choose, load, train
+from iclcore.trainer import choose, descend, load
 from iclcore.versions import here, versions
 
 Sets = dict[str, Sequences | Moments]
@@ -169,7 +169,7 @@ def carry_out(
     data = tests.pop("train")
 
     def by(engine: str) -> History:
-        return train(
+        return descend(
             run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
             seed=run.seed, engine=engine, progress=progress,
         )  # fmt: skip

@@ -1,6 +1,7 @@
 """``train``: a model, data, a number of steps; the engine that is exact and fast for them."""
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
@@ -21,6 +22,7 @@ ENGINES = ("auto", "moments", "autograd", "published")
 BY_TORCH = ("autograd", "published")
 MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
 TAKEN = ("step", "loss", "value")  # columns of every run
+KNOWN = 9  # dimensions for which the edge is known in a moment
 BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
 
 
@@ -55,8 +57,31 @@ def train(
     float32. Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
     weights at ``snapshots`` (steps, or a number: each so many) and at the end. ``progress`` is told of
     steps as they are done, instead of a bar on the terminal. A loss that stops being finite ends the
-    run; Ctrl-C keeps what was recorded.
+    run, and a warning says so; Ctrl-C keeps what was recorded.
     """
+    history = descend(
+        model, data, steps, lr, start=start, seed=seed, tests=tests, snapshots=snapshots,
+        engine=engine, progress=progress,
+    )  # fmt: skip
+    if history.ended == "diverged":
+        warnings.warn(_gone(history, data), stacklevel=2)
+    return history
+
+
+def descend(
+    model: Model,
+    data: Data,
+    steps: int,
+    lr: float,
+    *,
+    start: Weights | None = None,
+    seed: int | None = None,
+    tests: Mapping[str, Data] | None = None,
+    snapshots: int | Sequence[int] | np.ndarray = (),
+    engine: str = "auto",
+    progress: Callable[[int], object] | None = None,
+) -> History:
+    """``train`` for callers who tell of a loss that is not finite by themselves."""
     trainable("model", model)
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
     if isinstance(snapshots, Integral):
@@ -138,6 +163,17 @@ def train(
             start=first,
             final={name: array.copy() for name, array in weights.items()},
         )
+
+
+def _gone(history: History, data: Data) -> str:
+    """When the loss was lost, and the learning rate that would not have lost it, where that is known."""
+    said = f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than {history.lr:g}"
+    task = data if isinstance(data, RegressionTask) else history.task
+    if task and not history.model.softmax and task.in_context == 1 and task.dim <= KNOWN:
+        from iclcore.stability import stable_rate
+
+        said += f"; where training ends the edge is at {stable_rate(task, history.model):.2g}"
+    return said
 
 
 def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = None) -> str:

@@ -22,6 +22,7 @@ from iclcore import (
 from iclcore.modules import AutogradDescent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.run import Run, carry_out, prepare
+from iclcore.stability import stable_rate
 
 TASK = RegressionTask(dim=3, context=6)
 NAN = np.full((2, 3, 1), np.nan)
@@ -202,6 +203,19 @@ def test_divergence_ends_the_run():
         history = train(model, TASK.sample(30), 5000, 5.0, engine=engine)
         assert history.ended == "diverged" and len(history.loss) < 5000
         assert np.isfinite(history.loss[:-1]).all() and not np.isfinite(history.loss[-1])
+
+
+def test_a_rate_that_is_too_large_is_said_with_the_one_that_is_not():
+    """A task of trace 3, where the README's rate is past the edge."""
+    task = RegressionTask.of_covariance(np.diag([1.5, 1.0, 0.5]), context=31)
+    model, lr = SeparateAttention(heads=3), 0.05
+    rate = stable_rate(task, model)
+    assert rate < lr / 4
+    with pytest.warns(
+        UserWarning, match=rf"not finite|takes less than 0.05; .* edge is at {rate:.2g}$"
+    ):
+        train(model, task, 20_000, lr)
+    assert train(model, task, 20_000, 0.9 * rate).ended == "finished"
 
 
 def test_interruption_keeps_what_was_recorded():

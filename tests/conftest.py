@@ -46,7 +46,7 @@ def close(actual, expected, within: float = EXACT) -> None:
     """|actual − expected| ≤ within · (1 + |expected|) everywhere. A looser bound says why.
 
     What a test of a study says by < and > is what its chapter says of one fixed draw. Other last bits of
-    that draw move such a number by 1e-4 of itself at most, far less than any of these bounds is away.
+    that draw move such a number by some 1e-4 of itself at most.
     """
     actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)

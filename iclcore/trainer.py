@@ -22,7 +22,6 @@ ENGINES = ("auto", "moments", "autograd", "published")
 BY_TORCH = ("autograd", "published")
 MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
 TAKEN = ("step", "loss", "value")  # columns of every run
-KNOWN = 9  # dimensions for which the edge is known in a moment
 BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
 
 
@@ -64,7 +63,11 @@ def train(
         engine=engine, progress=progress,
     )  # fmt: skip
     if history.ended == "diverged":
-        warnings.warn(_gone(history, data), stacklevel=2)
+        warnings.warn(
+            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than {lr:g}; "
+            "iclcore.stability.stable_rate(task, model) is the edge where linear training ends",
+            stacklevel=2,
+        )
     return history
 
 
@@ -163,17 +166,6 @@ def descend(
             start=first,
             final={name: array.copy() for name, array in weights.items()},
         )
-
-
-def _gone(history: History, data: Data) -> str:
-    """When the loss was lost, and the learning rate that would not have lost it, where that is known."""
-    said = f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than {history.lr:g}"
-    task = data if isinstance(data, RegressionTask) else history.task
-    if task and not history.model.softmax and task.in_context == 1 and task.dim <= KNOWN:
-        from iclcore.stability import stable_rate
-
-        said += f"; where training ends the edge is at {stable_rate(task, history.model):.2g}"
-    return said
 
 
 def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = None) -> str:

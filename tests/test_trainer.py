@@ -205,7 +205,7 @@ def test_divergence_ends_the_run():
         assert np.isfinite(history.loss[:-1]).all() and not np.isfinite(history.loss[-1])
 
 
-def test_a_rate_that_is_too_large_is_said_with_the_one_that_is_not():
+def test_a_rate_that_is_too_large_is_said_with_where_to_find_one_that_is_not():
     """A task of trace 3, where the README's rate is past the edge."""
     task = RegressionTask.of_covariance(np.diag([1.5, 1.0, 0.5]), context=31)
     model, lr = SeparateAttention(heads=3), 0.05

@@ -5,6 +5,10 @@ Names are loaded when first used, so that ``import iclcore`` is cheap and never 
 
 from importlib import import_module
 
+from iclcore.extras import needs
+
+__version__ = "0.1.0"
+
 _HOMES = {
     "RegressionTask": "task",
     "Sequences": "task",
@@ -17,7 +21,7 @@ _HOMES = {
 }
 _ROOMS = ("moments", "multihead", "reference", "spectral", "theory")
 
-__all__ = [*_HOMES, *_ROOMS]
+__all__ = [name for name in (*_HOMES, *_ROOMS) if name != "reference"]  # which loads torch
 
 
 def __getattr__(name: str):
@@ -26,5 +30,6 @@ def __getattr__(name: str):
         globals()[name] = value
         return value
     if name in _ROOMS:
-        return import_module(f"iclcore.{name}")
+        with needs("torch"):  # the published draws take it
+            return import_module(f"iclcore.{name}")
     raise AttributeError(f"module 'iclcore' has no attribute {name!r}")

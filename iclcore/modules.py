@@ -8,12 +8,15 @@ prediction is (P, O).
 from collections.abc import Callable
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor, nn
 
+from iclcore.extras import needs
 from iclcore.models import CubicMLP, Factors, MergedAttention, Model, SeparateAttention, Weights
 from iclcore.task import Sequences, divide_by
+
+with needs("torch"):
+    import torch
+    from torch import Tensor, nn
 
 
 class Attention(nn.Module):

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import whole
+from iclcore.extras import needs
 from iclcore.history import History
 from iclcore.spectral import FIGURE_1, chunks, descend, mean_and_error
 from iclcore.theory.multihead import MultiTask, check
@@ -89,7 +90,8 @@ def sequences(
     Float[Any, "batch tasks"],
 ]:
     """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32."""
-    import torch
+    with needs("torch"):
+        import torch
 
     d, tasks = task.dim, task.tasks
     group = np.repeat(np.arange(tasks), task.dims)
@@ -119,7 +121,8 @@ def train_full(
 
     One seed is one stream of contexts, the same with and without ``softmax``.
     """
-    import torch
+    with needs("torch"):
+        import torch
 
     whole("batch", batch)
     generator = torch.Generator().manual_seed(seed)
@@ -157,7 +160,8 @@ def test_loss(
     seed: int = 1,
 ) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
     """Each task's loss of the whole model on fresh sequences, and its standard error."""
-    import torch
+    with needs("torch"):
+        import torch
 
     generator = torch.Generator().manual_seed(seed)
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}

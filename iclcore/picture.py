@@ -8,19 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
-import matplotlib as mpl
 import numpy as np
 from jaxtyping import Float
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from iclcore import theory
+from iclcore.extras import needs
 from iclcore.history import History
-from iclcore.run import Run
 from iclcore.spectral import spectra
-from iclcore.sweep import Swept
+from iclcore.sweep import Plan, Swept
 from iclcore.task import RegressionTask
 from iclcore.theory.multihead import MultiTask, flow
+
+with needs("plots"):
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY, AMBER, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#F0E442", "#000000", "#767676"
@@ -179,7 +181,7 @@ def swept(found: Swept) -> Picture:
     The seed comes last: it is what curves of one colour differ in.
     """
     name = min(found.axes, key=lambda name: name == "seed", default="seed")
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[Plan]] = {}
     for run in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
         groups.setdefault(str(run.row.get(name)), []).append(run)
     colors = PALETTE

@@ -7,13 +7,16 @@ number decides how a run ends, and only the same operations in the same order en
 from contextlib import nullcontext
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn.functional import linear, mse_loss
 
+from iclcore.extras import needs
 from iclcore.models import CubicMLP, MergedAttention, Model, Weights
 from iclcore.task import Sequences, divide_by
 from iclcore.threads import one_torch_thread
+
+with needs("torch"):
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import linear, mse_loss
 
 SMALL = 1e6  # scores of a head that one thread computes nearly as soon as two, and sooner on a busy machine
 

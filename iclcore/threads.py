@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -47,13 +48,23 @@ def _torch_threads(number: int) -> int:
 
     Torch takes the number for threads to come as well; those keep theirs.
     """
-    import torch
-
+    torch = torch_if_any()
+    if not torch:
+        return number
     with _lock:
         before, usual = torch.get_num_threads(), _elsewhere(torch.get_num_threads)
         torch.set_num_threads(number)
         _elsewhere(torch.set_num_threads, usual)
     return before
+
+
+def torch_if_any() -> ModuleType | None:
+    """Torch, if this installation has it."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return None
+    return torch
 
 
 def _elsewhere(function: Callable, *arguments: Any) -> Any:
@@ -89,6 +100,6 @@ def _libraries() -> ThreadpoolController:
     """Looked for once: to look while another thread loads a library can lock both for ever. So what a
     task computes with is loaded here, not by the first task that needs it."""
     import scipy.linalg  # noqa: F401  with a BLAS of its own beside numpy's
-    import torch  # noqa: F401
 
+    torch_if_any()
     return ThreadpoolController().select(user_api="blas")

@@ -6,6 +6,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+from iclcore import __version__
+
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 # the modules that a run's numbers go through
 SOURCES = (
@@ -19,7 +21,8 @@ SOURCES = (
     "published",
     "query_row",
     "reference",
-    "run",
+    "sweep/plan",
+    "sweep/training",
     "softmax",
     "task",
     "threads",
@@ -47,7 +50,7 @@ def difference(there: dict[str, str], here: dict[str, str]) -> str | None:
 
 @cache
 def _versions() -> dict[str, str]:
-    own = f"{_version('iclcore')}+{_digest()}"
+    own = f"{__version__}+{_digest()}"
     of_others = {name: _version(name) for name in PACKAGES}
     return {"python": platform.python_version(), "iclcore": own, **of_others}
 
@@ -60,7 +63,7 @@ def _version(package: str) -> str:
 
 
 def _digest() -> str:
-    files = [Path(__file__).with_name(f"{name}.py") for name in SOURCES]
+    files = [Path(__file__).parent / f"{name}.py" for name in SOURCES]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
@@ -68,13 +71,13 @@ def _digest() -> str:
 def _processor() -> str:
     """As LLVM, OpenBLAS and torch name it: each has other code, and rounds otherwise, for another."""
     import numba
-    import torch
     from llvmlite.binding import get_host_cpu_name
 
-    from iclcore.threads import blas
+    from iclcore.threads import blas, torch_if_any
 
     found = {getattr(library, "architecture", "") for library in blas().lib_controllers}
     kinds = ", ".join(sorted(found))
-    capability = torch.backends.cpu.get_cpu_capability()
+    torch = torch_if_any()
+    capability = torch.backends.cpu.get_cpu_capability() if torch else "none"
     name = numba.config.CPU_NAME or get_host_cpu_name()
     return f"{name} (BLAS {kinds}, torch {capability})"

@@ -19,13 +19,14 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
+    __version__,
     cli,
-    cli_sizes,
+    reference,
 )
-from iclcore.cli import main
+from iclcore.cli import main, memory, runs
 from iclcore.edge import AT_A_TIME
-from iclcore.run import Run
 from iclcore.spectral import spectra
+from iclcore.sweep.plan import Plan
 
 SMALL = "--trainset_size 60 --epoch 40"
 PUBLISHED = (
@@ -82,77 +83,77 @@ def test_engines_give_one_curve(in_folder):
     np.testing.assert_allclose(fast.loss, slow.loss, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "flags, named, says",
-    [
-        ("--head_num 0", "--head_num", "at least 1"),
-        ("--head 2.5", "--head", "whole number"),
-        ("--model attnS --KQ_dim 0", "--rank", "at least 1"),
-        ("--model attnM --rank 2", "--rank", "attnS"),
-        ("--icl 1.5", "--icl", "from 0 to 1"),
-        ("--icl nan", "--icl", "from 0 to 1"),
-        ("--seq_len 1", "--seq_len", "at least 2"),
-        ("--trainset_size 4", "--trainset_size", "at least 5 sequences"),
-        ("--testset 3", "--testset_size", "at least 5 sequences"),
-        ("--lr inf", "--lr", "finite"),
-        ("--lr 5", "--lr", "diverges"),
-        ("--lr 0.041", "--lr", "at most 0.04 with"),
-        ("--engine moments --in_dim 40", "--engine", "at most 8,000 features"),
-        ("--softmax --vary_len --seq_len 9000", "--trainset_size", "takes less: this needs"),
-        (
-            "--engine published --seq_len 9000 --lr 1e-5",
-            "--trainset_size",
-            "takes less: this needs",
-        ),
-        ("--softmax --head 8 --lr 100", "--lr", "takes at most 80 with"),
-        ("--init -1", "--init", "above 0"),
-        ("--save nowhere/f.csv", "--save", "folder to write in"),
-        ("--json .", "--json", "folder to write in"),
-        ("--seed 4294967296", "--seed", "from 0 to 4294967295"),
-        ("--trainset_size 100000000000", "--trainset_size", "GB"),
-        ("--save a.csv --json ./a.csv", "--json", "a file of its own"),
-        ("--save a.png --show", "--show", "a file of its own"),
-        ("--save /proc/a.csv", "--save", "folder to write in"),
-        ("--fish", "--fish", "no flag of train"),
-        ("--epochs 5", "--epochs", "did you mean --epoch?"),
-        ("--model mlp", "--model", "--cubic_feat"),
-        ("--cubic_feat", "--cubic_feat", "mlp"),
-        ("--model mlp --cubic_feat --vary_len", "--vary_len", "not mlp"),
-        ("--model mlp --cubic_feat --softmax", "--softmax", "not mlp"),
-        ("--white_cov --spectrum power", "--white_cov", "contradicts"),
-        ("--softmax --engine moments", "--engine", "linear models"),
-        ("--tasks 3", "--tasks", "no flag of train"),
-        ("--model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
-        ("--model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
-        ("--model multihead --dims 10,0", "--dims", "at least 1"),
-        ("--model multihead --head 0", "--head", "at least 1"),
-        ("--model multihead --noise -0.1", "--noise", "at least 0"),
-        ("--model multihead --signal 1,2", "--signal", "one number or 3"),
-        ("--model multihead --seq_len 2", "--seq_len", "at least 3"),
-        ("--model multihead --width 20", "--width", "at least 30"),
-        ("--model multihead --lr 0.01", "--lr", "goes with --epoch"),
-        ("--model multihead --rank 2", "--rank", "no flag of train --model multihead"),
-        ("--model multihead --engine moments", "--engine", "invalid choice"),
-        ("--model multihead --json .", "--json", "folder to write in"),
-        ("--epoch 1" + 400 * "0", "--epoch", "at most 9223372036854775807"),
-        ("--in_dim 1000000000000", "--in_dim", "takes less: this needs more than 10^15 GB"),
-        ("--out_dim 1000000000000", "--out_dim", "takes less"),
-        ("--head 1000000000000", "--head_num", "takes less"),
-        ("--model attnS --rank 1000000000000", "--rank", "takes less"),
-        ("--seq_len 1000000000000 --vary_len", "--trainset_size", "takes less"),
-        ("--epoch 1000000000000", "--epoch", "takes less"),
-        ("--testset 1000000000000", "--testset_size", "takes less"),
-        *(
-            (f"--model multihead {flag} 1000000000000 --engine {engine}", flag, "takes less")
-            for flag in ("--tasks", "--head_num", "--seq_len", "--batch")
-            for engine in ("full", "spectral")
-        ),
-        ("--model multihead --dims 1000000000000", "--dims", "takes less"),
-        ("--model multihead --width 1000000000000", "--width", "takes less"),
-        ("--model multihead --epoch 1000000000000 --lr 0.1", "--epoch", "takes less"),
-        ("--model multihead --epoch 10 --lr 1e308", "--lr", "takes less"),
-    ],
-)
+BAD = [
+    ("--head_num 0", "--head_num", "at least 1"),
+    ("--head 2.5", "--head", "whole number"),
+    ("--model attnS --KQ_dim 0", "--rank", "at least 1"),
+    ("--model attnM --rank 2", "--rank", "attnS"),
+    ("--icl 1.5", "--icl", "from 0 to 1"),
+    ("--icl nan", "--icl", "from 0 to 1"),
+    ("--seq_len 1", "--seq_len", "at least 2"),
+    ("--trainset_size 4", "--trainset_size", "at least 5 sequences"),
+    ("--testset 3", "--testset_size", "at least 5 sequences"),
+    ("--lr inf", "--lr", "finite"),
+    ("--lr 5", "--lr", "diverges"),
+    ("--lr 0.041", "--lr", "at most 0.04 with"),
+    ("--engine moments --in_dim 40", "--engine", "at most 8,000 features"),
+    ("--softmax --vary_len --seq_len 9000", "--trainset_size", "takes less: this needs"),
+    (
+        "--engine published --seq_len 9000 --lr 1e-5",
+        "--trainset_size",
+        "takes less: this needs",
+    ),
+    ("--softmax --head 8 --lr 100", "--lr", "takes at most 80 with"),
+    ("--init -1", "--init", "above 0"),
+    ("--save nowhere/f.csv", "--save", "folder to write in"),
+    ("--json .", "--json", "folder to write in"),
+    ("--seed 4294967296", "--seed", "from 0 to 4294967295"),
+    ("--trainset_size 100000000000", "--trainset_size", "GB"),
+    ("--save a.csv --json ./a.csv", "--json", "a file of its own"),
+    ("--save a.png --show", "--show", "a file of its own"),
+    ("--save /proc/a.csv", "--save", "folder to write in"),
+    ("--fish", "--fish", "no flag of train"),
+    ("--epochs 5", "--epochs", "did you mean --epoch?"),
+    ("--model mlp", "--model", "--cubic_feat"),
+    ("--cubic_feat", "--cubic_feat", "mlp"),
+    ("--model mlp --cubic_feat --vary_len", "--vary_len", "not mlp"),
+    ("--model mlp --cubic_feat --softmax", "--softmax", "not mlp"),
+    ("--white_cov --spectrum power", "--white_cov", "contradicts"),
+    ("--softmax --engine moments", "--engine", "linear models"),
+    ("--tasks 3", "--tasks", "no flag of train"),
+    ("--model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
+    ("--model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
+    ("--model multihead --dims 10,0", "--dims", "at least 1"),
+    ("--model multihead --head 0", "--head", "at least 1"),
+    ("--model multihead --noise -0.1", "--noise", "at least 0"),
+    ("--model multihead --signal 1,2", "--signal", "one number or 3"),
+    ("--model multihead --seq_len 2", "--seq_len", "at least 3"),
+    ("--model multihead --width 20", "--width", "at least 30"),
+    ("--model multihead --lr 0.01", "--lr", "goes with --epoch"),
+    ("--model multihead --rank 2", "--rank", "no flag of train --model multihead"),
+    ("--model multihead --engine moments", "--engine", "invalid choice"),
+    ("--model multihead --json .", "--json", "folder to write in"),
+    ("--epoch 1" + 400 * "0", "--epoch", "at most 9223372036854775807"),
+    ("--in_dim 1000000000000", "--in_dim", "takes less: this needs more than 10^15 GB"),
+    ("--out_dim 1000000000000", "--out_dim", "takes less"),
+    ("--head 1000000000000", "--head_num", "takes less"),
+    ("--model attnS --rank 1000000000000", "--rank", "takes less"),
+    ("--seq_len 1000000000000 --vary_len", "--trainset_size", "takes less"),
+    ("--epoch 1000000000000", "--epoch", "takes less"),
+    ("--testset 1000000000000", "--testset_size", "takes less"),
+    *(
+        (f"--model multihead {flag} 1000000000000 --engine {engine}", flag, "takes less")
+        for flag in ("--tasks", "--head_num", "--seq_len", "--batch")
+        for engine in ("full", "spectral")
+    ),
+    ("--model multihead --dims 1000000000000", "--dims", "takes less"),
+    ("--model multihead --width 1000000000000", "--width", "takes less"),
+    ("--model multihead --epoch 1000000000000 --lr 0.1", "--epoch", "takes less"),
+    ("--model multihead --epoch 10 --lr 1e308", "--lr", "takes less"),
+]
+
+
+@pytest.mark.parametrize("flags, named, says", BAD)
 def test_bad_input(flags, named, says, in_folder, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["train", *shlex.split(flags)])
@@ -160,6 +161,65 @@ def test_bad_input(flags, named, says, in_folder, capsys):
     assert stop.value.code == 2 and not said.out
     assert said.err.count("\n") == 1 and named in said.err and says in said.err
     assert not list(in_folder.iterdir())
+
+
+# that training would blow up, that memory is short, that an engine cannot: the compiled engine is asked
+ASKED = (
+    "diverges",
+    "takes less",
+    "takes less: this needs",
+    "takes less: this needs more than 10^15 GB",
+    "at most 0.04 with",
+    "takes at most 80 with",
+    "at least 5 sequences",
+    "at most 8,000 features",
+    "linear models",
+    "GB",
+)
+
+
+def test_a_refusal_loads_neither_torch_nor_numba(in_folder):
+    """Both take longer than half a second, in which a refusal is there."""
+    script = """
+import contextlib, io, json, sys
+from iclcore.cli import main
+def refused(line):
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            main(line)
+        except SystemExit as stop:
+            assert stop.code == 2
+for name, lines in json.load(sys.stdin).items():
+    for line in lines:
+        refused(line)
+        assert name not in sys.modules, (name, line)
+"""
+    lines = [["train", *shlex.split(flags)] for flags, *_ in BAD]
+    light = [line for line, (*_, says) in zip(lines, BAD, strict=True) if says not in ASKED]
+    light += [["--fish"], ["train", "--fish"], ["theory", "--softmax"], ["theory", "--rank", "2"]]
+    light += [["sweep", "--out", "out", "--grid", axes] for axes in ("rnk=1,2", "rank=1,2")]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps({"numba": light, "torch": lines}),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_says_its_version():
+    for start in (["-m", "iclcore"], ["-c", "from iclcore.__main__ import start; start()"]):
+        line = [sys.executable, *start, "--version"]
+        done = subprocess.run(line, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, f"iclcore {__version__}\n")
+
+
+def test_a_command_of_the_book_starts_as_robustly(in_folder):
+    line = shlex.join([sys.executable, "-m", "iclbook", "figure"])
+    shell = f"mkdir gone; cd gone; rmdir ../gone; {line}"
+    done = subprocess.run(shell, shell=True, capture_output=True, text=True)
+    said = "python -m iclbook: takes a working directory, and this one is gone\n"
+    assert done.returncode == 2 and done.stderr == said
 
 
 @pytest.mark.parametrize(
@@ -193,23 +253,24 @@ def test_theory_to_the_end_of_all_time(capsys):
 
 
 def test_what_is_held_at_once_is_added_up(monkeypatch):
-    run = Run(RegressionTask(dim=300), MergedAttention(1), sequences=5000, steps=10)
-    monkeypatch.setattr(cli_sizes, "memory", lambda: 10**9)
+    run = Plan(RegressionTask(dim=300), MergedAttention(1), sequences=5000, steps=10)
+    monkeypatch.setattr(memory, "memory", lambda: 10**9)
     with pytest.raises(ValueError, match=r"--trainset_size: takes less: .* there are 1$"):
-        cli_sizes.enough_memory(run, refused)
+        memory.within(runs.needs(run), refused)
     tokens = 8 * 5000 * 32 * 301
     # drawn in as many parts as trained; no value matrix of each token, which would be 300 times as much
-    assert 3 * tokens < cli_sizes.needs(run).total() < 8 * tokens
-    need = cli_sizes.needs(Run(RegressionTask(), SeparateAttention(3), tests=100))
+    assert 3 * tokens < runs.needs(run).total() < 8 * tokens
+    assert runs.DRAWN == reference.CHUNK
+    need = runs.needs(Plan(RegressionTask(), SeparateAttention(3), tests=100))
     assert all(need[flag] for flag in ("--trainset_size", "--testset_size", "--in_dim", "--epoch"))
     # whatever trains, the edge of stability is looked for by moments and in stacks of weights
-    slow = cli_sizes.needs(Run(RegressionTask(), MergedAttention(10_000), engine="autograd"))
+    slow = runs.needs(Plan(RegressionTask(), MergedAttention(10_000), engine="autograd"))
     assert slow["--in_dim"] > 8 * 60**2
     assert slow["--head_num"] > 8 * AT_A_TIME * 10_000 * 2 * 25
     for there, taken in ((need.total(), True), (need.total() - 1, False)):
-        monkeypatch.setattr(cli_sizes, "memory", lambda there=there: there)
+        monkeypatch.setattr(memory, "memory", lambda there=there: there)
         with nullcontext() if taken else pytest.raises(ValueError, match="takes less"):
-            cli_sizes.within(need, refused)
+            memory.within(need, refused)
 
 
 def refused(line):
@@ -218,7 +279,7 @@ def refused(line):
 
 @pytest.mark.parametrize("lengths", [range(2, 10), range(7, 8), range(2, 3)])
 def test_sums_over_lengths(lengths):
-    assert cli_sizes._sums(lengths) == (sum(lengths), sum(n * n for n in lengths))
+    assert runs._sums(lengths) == (sum(lengths), sum(n * n for n in lengths))
 
 
 def test_what_does_not_run_says_so(in_folder, monkeypatch, capsys):

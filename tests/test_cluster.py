@@ -16,14 +16,14 @@ import pytest
 from distributed import KilledWorker
 from test_sweep import files
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, versions, workers
-from iclcore.chunks import sampled_moments
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, versions
 from iclcore.cli import main
-from iclcore.run import Run, grid
-from iclcore.sweep import sweep
-from iclcore.workers import Cluster, WorkersDied
+from iclcore.sweep import sweep, workers
+from iclcore.sweep.chunks import sampled_moments
+from iclcore.sweep.plan import Plan, grid
+from iclcore.sweep.workers import Cluster, WorkersDied
 
-BASE = Run(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
+BASE = Plan(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
 RUNS = grid(BASE, rank=(1, 2), seed=range(4))
 FLAGS = (
     "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --trainset_size 100 --epoch 60000 --lr 0.01"
@@ -152,7 +152,7 @@ def test_a_worker_of_another_kind_is_refused(name, cluster, in_folder, capsys, m
     with pytest.raises(SystemExit, match="2"):
         main(line)
     said = capsys.readouterr().err
-    assert re.fullmatch(rf"python -m iclcore sweep: argument --scheduler: {has}\n", said)
+    assert re.fullmatch(rf"iclcore sweep: argument --scheduler: {has}\n", said)
     monkeypatch.setattr(Cluster, "_check_workers", lambda _: None)
     assert main(line) == 3
     said = capsys.readouterr().err
@@ -248,7 +248,5 @@ def test_an_address_where_no_scheduler_answers(answer, in_folder, capsys):
         with pytest.raises(SystemExit) as stop:
             main(["sweep", *shlex.split(FLAGS), "--out", "there", "--scheduler", address])
     assert stop.value.code == 2 and not list(in_folder.iterdir())
-    said = (
-        f"python -m iclcore sweep: argument --scheduler: no Dask scheduler answers at {address}\n"
-    )
+    said = f"iclcore sweep: argument --scheduler: no Dask scheduler answers at {address}\n"
     assert capsys.readouterr().err == said

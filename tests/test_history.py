@@ -11,7 +11,7 @@ import pytest
 
 from iclcore import History, RegressionTask, SeparateAttention, train
 from iclcore import history as files
-from iclcore.cli_common import writable
+from iclcore.cli.parser import writable
 from iclcore.history import Damaged
 
 TASK = RegressionTask(dim=3, context=6)

@@ -10,9 +10,11 @@ import torch
 from conftest import close
 
 from iclcore import SeparateAttention, reference
-from iclcore.cli import build_parser, problem, run_of
+from iclcore.cli import build_parser
+from iclcore.cli.flags import task_and_model
+from iclcore.cli.runs import run_of
 from iclcore.published import PublishedDescent
-from iclcore.run import carry_out, prepare
+from iclcore.sweep.training import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
 
@@ -24,7 +26,7 @@ NAMES = {"KQ": "key_query", "fc1": "first", "fc2": "second"}
 def case(path: Path):
     golden = np.load(path)
     options = build_parser().parse_args(["train", *shlex.split(str(golden["argv"]))])
-    task, model = problem(options, pytest.fail)
+    task, model = task_and_model(options, pytest.fail)
     draw = reference.sample(task, options.trainset_size, options.seed, options.testset_size)
     return golden, options, model, draw
 
@@ -81,7 +83,7 @@ def test_softmax_curves(path):
     # that went before by a few times that
     close(history.loss[::stride][calm], golden["loss"][calm], within=1e-3)
     options.epoch = rise + 100
-    whole = run_of(options, *problem(options, pytest.fail), pytest.fail)
+    whole = run_of(options, *task_and_model(options, pytest.fail), pytest.fail)
     history = carry_out(prepare([whole]), whole)
     assert history.engine == "published" and 0 < history.past_edge < rise
     plain = plain_losses(path)[::stride]

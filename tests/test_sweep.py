@@ -25,15 +25,16 @@ from iclcore import (
     reference,
     train,
 )
-from iclcore.chunks import sampled_moments
 from iclcore.cli import main
 from iclcore.history import write_whole
 from iclcore.moments import of_sequences
-from iclcore.run import Run, carry_out, grid, prepare
 from iclcore.sweep import sweep
-from iclcore.workers import Cores
+from iclcore.sweep.chunks import sampled_moments
+from iclcore.sweep.plan import Plan, grid
+from iclcore.sweep.training import carry_out, prepare
+from iclcore.sweep.workers import Cores
 
-BASE = Run(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
+BASE = Plan(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
 
 
 def files(folder):
@@ -79,6 +80,7 @@ def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
     while not runs.exists() or len(list(runs.glob("*.npz"))) < 2:
         assert process.poll() is None
         time.sleep(0.01)
+    os.kill(process.pid, signal.SIGSTOP)  # it must not end while this process loads what it needs
     with pytest.raises(SystemExit, match="2"):
         main(["sweep", *shlex.split(line), "--out", "out"])
     assert "argument --out: out is in use by another sweep" in capsys.readouterr().err
@@ -110,7 +112,7 @@ def test_two_sweeps_in_one_process_leave_each_other_alone(in_folder, monkeypatch
 
         return carry_out(starts, run, told if run == slow else progress)
 
-    monkeypatch.setattr("iclcore.sweep.carry_out", waiting)
+    monkeypatch.setattr("iclcore.sweep.folder.carry_out", waiting)
     with ThreadPoolExecutor(1) as other:
         first = other.submit(sweep, [slow], "one")
         assert begun.wait(60)
@@ -126,7 +128,7 @@ def test_a_run_that_was_interrupted_is_never_kept(in_folder, monkeypatch, capsys
         return replace(carry_out(starts, run, progress), ended="interrupted")
 
     with monkeypatch.context() as patch:
-        patch.setattr("iclcore.sweep.carry_out", cut)
+        patch.setattr("iclcore.sweep.folder.carry_out", cut)
         swept = sweep([BASE], "out")
     assert swept.ended("failed") == [BASE] and not files(in_folder / "out")
     assert "failed: Unfinished: interrupted at step 40" in capsys.readouterr().err
@@ -141,7 +143,7 @@ def test_a_run_that_was_interrupted_is_never_kept(in_folder, monkeypatch, capsys
 def test_a_run_that_is_cut_while_it_follows_the_published_operations_is_interrupted():
     """What another engine had to say of it is there, but is not how it ends."""
     model = MergedAttention(3, init=1.0, softmax=True)
-    run = Run(RegressionTask(), model, sequences=300, steps=6, lr=2.0, seed=3)
+    run = Plan(RegressionTask(), model, sequences=300, steps=6, lr=2.0, seed=3)
     told = []
 
     def tell(steps):
@@ -173,7 +175,7 @@ def test_workers_come_and_go_while_runs_are_submitted(first, later, in_folder, m
         def jobs(self, _):
             pass
 
-    monkeypatch.setattr("iclcore.sweep.Cores", Changing)
+    monkeypatch.setattr("iclcore.sweep.folder.Cores", Changing)
     swept = sweep(grid(BASE, seed=range(6)), "out")
     assert len(swept.ended("finished")) == 6
 
@@ -200,7 +202,7 @@ def test_a_value_error_deep_in_a_sweep_is_no_wrong_flag(in_folder, monkeypatch):
     def broken(_):
         raise ValueError("deep")
 
-    monkeypatch.setattr("iclcore.sweep._write_table", broken)
+    monkeypatch.setattr("iclcore.sweep.folder._write_table", broken)
     with pytest.raises(ValueError, match="deep"):
         main(shlex.split("sweep --epoch 40 --trainset_size 60 --grid seed=0:1 --out out"))
 
@@ -239,7 +241,7 @@ def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(
             raise MemoryError("taken by others")
         return prepare(runs)
 
-    monkeypatch.setattr("iclcore.sweep.prepare", short)
+    monkeypatch.setattr("iclcore.sweep.folder.prepare", short)
     flags = "--model attnS --epoch 40 --in_dim 3 --grid"
     axes = "trainset_size=60,70 lr=0.01,50"
     assert main(["sweep", *flags.split(), axes, "--out", "out"]) == 3
@@ -317,7 +319,7 @@ def test_a_mistake_of_ours_sets_no_run_aside(in_folder, monkeypatch):
     def broken(*_):
         raise AttributeError("deep")
 
-    monkeypatch.setattr("iclcore.sweep._row", broken)
+    monkeypatch.setattr("iclcore.sweep.folder._row", broken)
     with pytest.raises(AttributeError, match="deep"):
         sweep([BASE], "out")
     assert files(in_folder / "out") == before

@@ -21,8 +21,9 @@ from iclcore import (
 )
 from iclcore.modules import AutogradDescent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
-from iclcore.run import Run, carry_out, prepare
 from iclcore.stability import stable_rate
+from iclcore.sweep.plan import Plan
+from iclcore.sweep.training import carry_out, prepare
 
 TASK = RegressionTask(dim=3, context=6)
 NAN = np.full((2, 3, 1), np.nan)
@@ -192,7 +193,7 @@ def test_floor_is_found_when_it_is_asked_for(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Moments, "floor", impatient)
-    run = Run(TASK, SeparateAttention(2), sequences=60, steps=40, lr=0.02)
+    run = Plan(TASK, SeparateAttention(2), sequences=60, steps=40, lr=0.02)
     kept = carry_out(prepare([run]), run)
     assert kept.ended == "finished" and len(kept.loss) == 40 and kept.floor is None
 
@@ -211,9 +212,7 @@ def test_a_rate_that_is_too_large_is_said_with_where_to_find_one_that_is_not():
     model, lr = SeparateAttention(heads=3), 0.05
     rate = stable_rate(task, model)
     assert rate < lr / 4
-    with pytest.warns(
-        UserWarning, match=rf"not finite|takes less than 0.05; .* edge is at {rate:.2g}$"
-    ):
+    with pytest.warns(UserWarning, match="lr takes less than 0.05; iclcore.stability.stable_rate"):
         train(model, task, 20_000, lr)
     assert train(model, task, 20_000, 0.9 * rate).ended == "finished"
 

@@ -1,11 +1,11 @@
 """``python -m iclbook figure NAME``: one figure of the book, from nothing."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from iclbook import gallery
-from iclcore.cli_common import Parser, writable
+from iclcore.cli.parser import Parser, attempt, writable
+from iclcore.entry import enter
+from iclcore.extras import needs
 from iclcore.history import write_whole
 
 
@@ -19,6 +19,13 @@ def main(argv: list[str] | None = None) -> int:
     picture.add_argument("--save", type=writable, metavar="F.png", help="default: NAME.png here")
     options = parser.parse_args(argv)
     parser.prog += " figure"
+    return attempt(lambda: figure(options, parser), parser)
+
+
+def figure(options: argparse.Namespace, parser: Parser) -> int:
+    with needs("book"):
+        from iclbook import gallery
+
     if options.name is None:
         print("\n".join(f"{name:<36} {gallery.title(name)}" for name in gallery.names()))
         return 0
@@ -37,4 +44,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    enter("python -m iclbook", main)

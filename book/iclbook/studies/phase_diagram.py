@@ -17,7 +17,7 @@ from iclcore.descent import MomentDescent
 from iclcore.history import write_whole
 from iclcore.models import MergedAttention
 from iclcore.moments import Moments, coefficients
-from iclcore.workers import Cores
+from iclcore.sweep.workers import Cores
 
 TABLE = DATA / "phase_diagram.npz"
 TESTS = ("in_weight", "in_context")

@@ -15,18 +15,17 @@ from jaxtyping import Bool, Float, Int
 
 from iclbook.studies import DATA, low_rank
 from iclcore.history import write_whole
-from iclcore.run import Run, grid
-from iclcore.sweep import sweep
-from iclcore.workers import Cores
+from iclcore.sweep import Plan, grid, sweep
+from iclcore.sweep.workers import Cores
 
 TABLE = DATA / "plateaus.csv"
 SEEDS = range(24)
 ALIKE = 10  # steps by which counts may differ between machines: a threshold on a loss is not exact
 
 
-def runs(seeds=SEEDS) -> list[Run]:
+def runs(seeds=SEEDS) -> list[Plan]:
     """The runs of Figure 4."""
-    base = Run(
+    base = Plan(
         low_rank.TASK,
         low_rank.model(1),
         sequences=80_000,

@@ -1,56 +1,18 @@
-"""``python -m iclcore train --model multihead``: the second paper's model, by its own flags."""
+"""``train --model multihead``: the second paper's model, by its own flags."""
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from iclcore import checks, multihead, spectral
-from iclcore.cli_common import COUNT, POSITIVE, Parser, check_files, flag, report, saving_flags
-from iclcore.cli_sizes import needs_of_multihead, within
+from iclcore import multihead, spectral
+from iclcore.cli.memory import largest, within
+from iclcore.cli.report import check_files, drawing, report
 from iclcore.history import History
-from iclcore.theory import icl_risk
 from iclcore.theory.multihead import MultiTask, aligned_start, limit
-
-ENGINES = {"full": multihead.train_full, "spectral": spectral.train_spectral}
-STARTS = ("aligned", "random")
-
-
-def listed(kind: Callable) -> Callable:
-    """An argparse type: numbers of ``kind`` between commas."""
-
-    def parse(text: str) -> list:
-        return [kind(part) for part in text.split(",")]
-
-    return parse
-
-
-def training_flags(parser: Parser) -> None:
-    add = parser.add_argument
-    add("--model", choices=("multihead",), help="multi-head softmax attention on several tasks")
-    add("--tasks", type=COUNT, help="number I of tasks (3)")
-    add("--head_num", "--head", type=COUNT, help="heads H (one a task)")
-    add("--dims", type=listed(COUNT), default=[10], metavar="d,d,…",
-        help="inputs of a task: one number for all (10) or one each")  # fmt: skip
-    add("--in_dim", type=COUNT, help="all inputs, only to check: the sum of --dims")
-    add("--seq_len", type=flag(checks.whole, int, 3), default=101,
-        help="tokens, the query included: L + 1 (101)")  # fmt: skip
-    add("--noise", type=flag(checks.least, float, 0), default=0.0, help="variance of labels' noise")
-    add("--signal", type=listed(POSITIVE), metavar="s,s,…",
-        help="power of the noiseless label: one number or one a task (its d)")  # fmt: skip
-    add("--start", choices=STARTS, default="aligned", help="head i leans to task i, or log-normal")
-    add("--width", type=COUNT, help="rows d_e of key and query (all inputs)")
-    add("--batch", type=COUNT, default=256, help="fresh contexts a step")
-    add(
-        "--epoch", type=COUNT, help="steps, with --lr (without both: 1,600 at rates .02, .01, .004)"
-    )
-    add("--lr", type=POSITIVE, help="learning rate, with --epoch")
-    add("--engine", choices=tuple(ENGINES), default="full", help="all matrices, or only ω and μ")
-    add("--track_value", action="store_true", help="record ω and μ of each head and task")
-    saving_flags(parser, seed=0)
-    parser.set_defaults(run=run_train)
 
 
 def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
@@ -61,7 +23,7 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
         if len(given) not in (1, tasks):
             refuse(f"argument --{name}: takes one number or {tasks}, one a task, not {len(given)}")
     inputs = dims[0] * tasks if len(dims) == 1 else sum(dims)
-    within(needs_of_multihead(options, tasks, inputs), refuse)
+    within(needs(options, tasks, inputs), refuse)
     dims = dims * tasks if len(dims) == 1 else dims
     if options.in_dim not in (None, sum(dims)):
         refuse(f"argument --in_dim: takes {sum(dims)}, the sum of --dims, not {options.in_dim}")
@@ -73,7 +35,7 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
     return MultiTask(dims, options.seq_len - 1, options.signal, options.noise)
 
 
-def run_train(options: argparse.Namespace, refuse: Callable) -> int:
+def run(options: argparse.Namespace, refuse: Callable) -> int:
     task = problem(options, refuse)
     check_files(options, refuse)
     heads = options.head_num or task.tasks
@@ -89,20 +51,19 @@ def run_train(options: argparse.Namespace, refuse: Callable) -> int:
                 f"argument --lr: takes less: {options.epoch} steps of it leave what a float holds"
             )
         schedule = ((until, options.lr),)
-    history = ENGINES[options.engine](
+    picture = drawing(options)
+    train = multihead.train_full if options.engine == "full" else spectral.train_spectral
+    history = train(
         task, *start, schedule, batch=options.batch, width=options.width, seed=options.seed
     )
     say_owners(history, task)
 
-    def draw():
-        from iclcore import picture
-
-        return picture.multihead_run(history, task)
-
     kept = history.series
     if not options.track_value:
         kept = {name: kept[name] for name in ("loss", "time")}
-    return report(replace(history, series=kept), options, draw)
+    return report(
+        replace(history, series=kept), options, lambda: picture.multihead_run(history, task)
+    )
 
 
 def say_owners(history: History, task: MultiTask) -> None:
@@ -115,6 +76,30 @@ def say_owners(history: History, task: MultiTask) -> None:
     print(", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner)), end="; ")
     print(f"mean of the last {len(last)} batch losses {last.mean():.3f}", end="")
     if len(set(owner.tolist())) == task.tasks:
+        from iclcore.theory import icl_risk
+
         exact = icl_risk.exact_loss(task, *(a.diagonal() for a in limit(task))).sum()
         print(f", limit of one head a task {exact:.3f}", end="")
     print()
+
+
+def needs(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
+    """What a run holds in memory, as ``memory.needs`` says for the other models."""
+    heads, width = options.head_num or tasks, options.width or inputs
+    size, context, batch = inputs + tasks, options.seq_len - 1, options.batch
+    steps = options.epoch or len(spectral.learning_rates(spectral.FIGURE_1))
+    shape = {"--tasks": tasks, "--head_num": heads, "--dims": inputs // tasks}
+    held = 1000 * tasks + 100 * heads * tasks
+    if options.engine == "spectral":  # spectral.CHUNK sequences at a time
+        seen = 8 * min(batch, spectral.CHUNK) * (context * (2 * tasks + 4 * heads) + 3 * heads**2)
+        seen += 16 * heads * tasks * (batch // spectral.CHUNK)
+    else:
+        held += 16 * heads * (2 * width * size + tasks * (size + tasks)) + 8 * inputs * tasks
+        seen = 6 * batch * size * context + 16 * heads * batch * (context + size)
+        seen += 4 * batch * inputs * tasks
+        held += 8 * batch * heads * width
+    found = Counter()
+    found[largest(shape | {"--epoch": steps})] += steps * (48 * heads * tasks + 1500)
+    found[largest(shape | {"--width": options.width or 0})] += held
+    found[largest(shape | {"--batch": batch, "--seq_len": context})] += seen
+    return found

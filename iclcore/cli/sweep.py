@@ -1,4 +1,4 @@
-"""``python -m iclcore sweep``: a grid over the flags of ``train``, here or on a Dask cluster.
+"""``sweep``: a grid over the flags of ``train``, here or on a Dask cluster.
 
 Exit status 2: a line says which part of the grid or which flag was wrong, before any work. 3: runs
 failed or diverged, or the cluster was lost. 130, 143 and 129: interrupted, by Ctrl-C, SIGTERM and SIGHUP.
@@ -7,66 +7,30 @@ Finished runs are kept in every case.
 
 import argparse
 import difflib
-import os
 import sys
 import time
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
-from iclcore.cli_common import COUNT, Parser, alike
-from iclcore.cli_sizes import enough_memory
+from iclcore.cli.flags import task_and_model, training
+from iclcore.cli.parser import Parser, alike
+from iclcore.extras import needs
 from iclcore.history import write_whole
 from iclcore.interrupts import noted
 
 MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
 
 
-def add_command(commands) -> None:
-    parser = commands.add_parser(
-        "sweep",
-        help="many runs: every combination of a grid over the flags of train",
-        epilog="All other flags are those of train (train --help) and hold for every run.",
-    )
-    add = parser.add_argument
-    add("--grid", required=True, metavar='"rank=1,2,4 seed=0:6"',
-        help="flags with their values: a list, or a range without its end")  # fmt: skip
-    add("--out", required=True, type=folder, metavar="FOLDER",
-        help="a file a run, table.csv, table.parquet, figure.png; what it has is not done again")  # fmt: skip
-    add("--jobs", type=COUNT, help="runs at a time on this machine (its cores)")
-    add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
-    parser.set_defaults(run=run_sweep, rest=[])
-
-
-def folder(text: str) -> Path:
-    """A folder to write in, there or to be made."""
-    path = Path(text)
-    try:
-        if _is_writable(path):
-            return path
-    except OSError:  # a name that is too long, a file where a folder should be
-        pass
-    raise argparse.ArgumentTypeError(f"takes a folder to write in, not {text!r}")
-
-
-def _is_writable(path: Path) -> bool:
-    for each in (path, *path.absolute().parents):
-        try:
-            each.lstat()
-        except FileNotFoundError:
-            continue
-        return each.is_dir() and os.access(each, os.W_OK)
-    return False
-
-
-def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
+def run(options: argparse.Namespace, refuse: Callable) -> int:
     if options.jobs and options.scheduler:
         refuse("argument --jobs: goes without --scheduler, whose workers are as many as they are")
     points = combinations(options.grid, options.rest, refuse)
 
-    from iclcore.cli import run_of
+    from iclcore.cli.memory import within
+    from iclcore.cli.runs import needs as needs_of
+    from iclcore.cli.runs import run_of
     from iclcore.sweep import FolderInUse, distinct, sweep
-    from iclcore.workers import ClusterLost, NoCluster
+    from iclcore.sweep.workers import ClusterLost, NoCluster
 
     clock = time.perf_counter()
     runs = []
@@ -77,11 +41,13 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
 
         runs.append(run_of(*point, refuse_it))
         if not options.scheduler:  # whose workers have memory of their own
-            enough_memory(runs[-1], refuse_it)
+            within(needs_of(runs[-1]), refuse_it)
     try:
         distinct(runs)
     except ValueError as error:
         refuse(f"argument --grid: {error}")
+    with needs("cluster"):  # before the first run
+        from iclcore import picture
     try:
         swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except FolderInUse as error:
@@ -98,11 +64,9 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
         return 130
     seconds = time.perf_counter() - clock
 
-    from iclcore.picture import swept as draw
-
     with noted():  # all is computed: a late Ctrl-C must not cost the figure
-        picture = draw(swept)
-        write_whole(options.out / "figure.png", lambda file: file.write(picture.file()))
+        drawn = picture.swept(swept)
+        write_whole(options.out / "figure.png", lambda file: file.write(drawn.file()))
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     print(f"{len(runs)} runs, {swept.found} of them found in {options.out}: {told}")
@@ -112,10 +76,8 @@ def run_sweep(options: argparse.Namespace, refuse: Callable) -> int:
 
 def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
     """Every combination: as it is given, its flags, task and model; all are checked before any is run."""
-    from iclcore.cli import problem, training_flags
-
-    parser = Parser(prog="python -m iclcore sweep", add_help=False)
-    training_flags(parser)
+    parser = Parser(prog="iclcore sweep", add_help=False)
+    training(parser)
     flags = {
         name.lstrip("-"): action
         for action in parser._actions
@@ -151,7 +113,7 @@ def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
         fixed, unknown = parser.parse_known_args([*rest, *point])
         if unknown:
             refuse(f"argument {unknown[0]}: is no flag of sweep{alike(unknown[0], fixed)}")
-        found.append((" ".join(point), fixed, *problem(fixed, refuse)))
+        found.append((" ".join(point), fixed, *task_and_model(fixed, refuse)))
     return found
 
 

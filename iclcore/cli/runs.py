@@ -1,51 +1,59 @@
-"""What a run holds in memory, said before any work: the sum of what is there at the same time.
-
-Numbers of bytes, of which those that no formula gives were measured. On the safe side: a run that is let
-through can be held.
-"""
+"""The run that flags of ``train`` say, and what is refused of it: more than memory holds, a hopeless rate."""
 
 import argparse
-import os
-import resource
+import math
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
+from iclcore.cli.memory import largest, within
 from iclcore.edge import AT_A_TIME
 from iclcore.models import CubicMLP, Model, feature_count
-from iclcore.run import Run
-from iclcore.spectral import CHUNK, FIGURE_1, learning_rates
+from iclcore.stability import hopeless_rate
+from iclcore.sweep import Plan
 from iclcore.task import RegressionTask
 from iclcore.trainer import MOST_FEATURES
 
-LOADED = 500_000_000  # by Python with its libraries
+DRAWN = 10_000  # sequences at a time: reference.CHUNK, which a test compares, for it loads torch
 
 
-def enough_memory(run: Run, refuse: Callable) -> None:
-    """Refuse a run of ``train`` that this machine cannot hold."""
-    within(needs(run), refuse)
+def run_of(
+    options: argparse.Namespace, task: RegressionTask, model: Model, refuse: Callable
+) -> Plan:
+    """A run of the published draw, as a sweep takes it."""
+    within(shapes(task, model), refuse)  # of which a run makes a table
+    if model.softmax and options.engine == "auto":
+        from numba import config
 
-
-def within(needs: Counter[str], refuse: Callable) -> None:
-    """Refuse what needs more than there is; the flag that needs most is named."""
-    need, there = needs.total(), memory()
-    if need > there:
-        name = _largest(needs)
-        amount = f"{-(-need // 10**9):,}" if need < 10**24 else "more than 10^15"
-        refuse(
-            f"argument {name}: takes less: this needs {amount} GB, and there are {there // 10**9}"
+        if config.DISABLE_JIT:
+            refuse("argument --softmax: takes compiled code, but NUMBA_DISABLE_JIT is set")
+    try:
+        return Plan(
+            task,
+            model,
+            sequences=options.trainset_size,
+            tests=options.testset_size,
+            steps=options.epoch,
+            lr=options.lr,
+            seed=options.seed,
+            values=options.track_value,
+            engine=options.engine,
         )
+    except ValueError as error:
+        name, _, takes = str(error).partition(" ")
+        flag = {"sequences": "trainset_size", "tests": "testset_size"}.get(name, name)
+        refuse(f"argument --{flag}: {takes}")
 
 
-def memory() -> int:
-    """Of the machine, or what is left to this process of its address space."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    physical = page * os.sysconf("SC_PHYS_PAGES") - LOADED
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
-        return physical
-    taken = page * int(Path("/proc/self/statm").read_text().split()[0])
-    return min(physical, max(0, limit - taken))
+def refuse_hopeless(run: Plan, refuse: Callable) -> None:
+    """What this machine cannot hold, and what is known to diverge."""
+    within(needs(run), refuse)
+    limit = hopeless_rate(run.task, run.model)
+    if limit and run.lr > limit:
+        unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
+        most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
+        refuse(
+            f"argument --lr: takes at most {most:g} with this model and task; {run.lr:g} diverges"
+        )
 
 
 def shapes(task: RegressionTask, model: Model) -> Counter[str]:
@@ -57,16 +65,14 @@ def shapes(task: RegressionTask, model: Model) -> Counter[str]:
     layers = model.layers(task.dim, task.outputs)
     numbers = sum(layer.count * layer.shape[0] * layer.shape[1] for layer in layers)
     found = Counter()
-    found[_largest(wide | deep)] += 16 * (4 + AT_A_TIME) * numbers
-    found[_largest(wide | deep)] += 400 * sum(layer.count for layer in layers)
-    found[_largest(wide)] += 64 * (task.dim + task.outputs) ** 2
+    found[largest(wide | deep)] += 16 * (4 + AT_A_TIME) * numbers
+    found[largest(wide | deep)] += 400 * sum(layer.count for layer in layers)
+    found[largest(wide)] += 64 * (task.dim + task.outputs) ** 2
     return found
 
 
-def needs(run: Run) -> Counter[str]:
+def needs(run: Plan) -> Counter[str]:
     """Of each flag that decides how much. Torch keeps what it needs for the gradient of every length."""
-    from iclcore import reference  # loads torch
-
     task, heads, kind = run.task, run.model.heads, run.kind
     tokens, dim, size = task.context + 1, task.dim, task.dim + task.outputs
     drawn = max(run.sequences, run.tests)  # the largest set: only one is worked on at a time
@@ -92,39 +98,13 @@ def needs(run: Run) -> Counter[str]:
         one += 24 * size * tokens1
         wide = size + getattr(run.model, "rank", 0)
         work = 24 * heads * drawn * (tokens1 + len(task.lengths) * wide)
-    draws = 24 * min(drawn, reference.CHUNK) * tokens * dim  # in float64
+    draws = 24 * min(drawn, DRAWN) * tokens * dim  # in float64
     found = shapes(task, run.model)
     found["--in_dim"] += features
     found["--trainset_size"] = run.sequences * one + max(draws, work)
     found["--testset_size"] = 2 * run.tests * one
     found["--epoch"] = 16 * run.steps * (3 + heads)
     return found
-
-
-def needs_of_multihead(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
-    """The same for ``train --model multihead``."""
-    heads, width = options.head_num or tasks, options.width or inputs
-    size, context, batch = inputs + tasks, options.seq_len - 1, options.batch
-    steps = options.epoch or len(learning_rates(FIGURE_1))
-    shape = {"--tasks": tasks, "--head_num": heads, "--dims": inputs // tasks}
-    held = 1000 * tasks + 100 * heads * tasks
-    if options.engine == "spectral":  # CHUNK sequences at a time
-        seen = 8 * min(batch, CHUNK) * (context * (2 * tasks + 4 * heads) + 3 * heads**2)
-        seen += 16 * heads * tasks * (batch // CHUNK)
-    else:
-        held += 16 * heads * (2 * width * size + tasks * (size + tasks)) + 8 * inputs * tasks
-        seen = 6 * batch * size * context + 16 * heads * batch * (context + size)
-        seen += 4 * batch * inputs * tasks
-        held += 8 * batch * heads * width
-    found = Counter()
-    found[_largest(shape | {"--epoch": steps})] += steps * (48 * heads * tasks + 1500)
-    found[_largest(shape | {"--width": options.width or 0})] += held
-    found[_largest(shape | {"--batch": batch, "--seq_len": context})] += seen
-    return found
-
-
-def _largest(numbers: dict[str, int]) -> str:
-    return max(numbers, key=numbers.__getitem__)
 
 
 def _sums(lengths: range) -> tuple[int, int]:

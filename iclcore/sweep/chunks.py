@@ -7,8 +7,8 @@ import numpy as np
 from iclcore.checks import whole
 from iclcore.models import Model
 from iclcore.moments import Moments, mix, of_sequences
+from iclcore.sweep.workers import Cluster, Cores
 from iclcore.task import RegressionTask
-from iclcore.workers import Cluster, Cores
 
 Counted = tuple[int, Moments]
 

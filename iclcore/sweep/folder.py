@@ -15,13 +15,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from iclcore.extras import needs
 from iclcore.history import Damaged, History, write_whole
 from iclcore.interrupts import put_off
-from iclcore.run import MATTER, Run, carry_out, grid, name_of, prepare
+from iclcore.sweep.plan import MATTER, Plan, name_of
+from iclcore.sweep.training import carry_out, prepare
+from iclcore.sweep.workers import Cluster, ClusterLost, Cores, say
 from iclcore.versions import difference, versions
-from iclcore.workers import Cluster, ClusterLost, Cores, say
-
-__all__ = ["Run", "Swept", "grid", "sweep"]
 
 ENDS = ("finished", "diverged")  # what is kept
 
@@ -31,11 +31,11 @@ class Swept:
     """What a sweep left in its folder: ``rows`` of the table in the order of the runs."""
 
     folder: Path
-    runs: dict[str, Run]
+    runs: dict[str, Plan]
     rows: dict[str, dict]
     found: int  # runs that were there before
 
-    def ended(self, how: str) -> list[Run]:
+    def ended(self, how: str) -> list[Plan]:
         """The runs that ``finished``, ``diverged`` or ``failed``."""
         return [self.runs[name] for name, row in self.rows.items() if row["ended"] == how]
 
@@ -44,7 +44,7 @@ class Swept:
         """The settings in which the runs differ."""
         return _differing(self.runs.values())
 
-    def history(self, run: Run | str) -> History:
+    def history(self, run: Plan | str) -> History:
         return History.from_npz(_file(self.folder, run if isinstance(run, str) else run.name))
 
     def table(self):
@@ -56,7 +56,7 @@ class Swept:
 
 
 def sweep(
-    runs: Sequence[Run],
+    runs: Sequence[Plan],
     folder: str | Path,
     *,
     jobs: int | None = None,
@@ -71,6 +71,10 @@ def sweep(
     """
     named = distinct(runs)
     folder = Path(folder)
+    with needs("cluster"):  # before the first run what its draw and, at the end, its table take
+        import pyarrow  # noqa: F401
+
+        from iclcore import reference  # noqa: F401
     with _held(folder):
         rows = dict(_kept(folder, named))
         swept = Swept(folder, named, rows, len(rows))
@@ -91,7 +95,7 @@ def sweep(
     return swept
 
 
-def distinct(runs: Sequence[Run]) -> dict[str, Run]:
+def distinct(runs: Sequence[Plan]) -> dict[str, Plan]:
     """The runs by their names, each of them once."""
     named = {run.name: run for run in runs}
     if len(named) < len(runs):
@@ -125,9 +129,9 @@ def _held(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> None:
+def _carry_out(runs: Sequence[Plan], workers: Cores | Cluster, swept: Swept) -> None:
     """Submit all, a group that shares its draw after the other, and write what comes back."""
-    groups: dict[tuple, list[Run]] = {}
+    groups: dict[tuple, list[Plan]] = {}
     for run in runs:
         groups.setdefault(run.draw, []).append(run)
     pending = {}
@@ -144,7 +148,7 @@ def _carry_out(runs: Sequence[Run], workers: Cores | Cluster, swept: Swept) -> N
             del ready  # so that sequences are let go when their last run is done
     total, differing = len(swept.runs), swept.axes
 
-    def told(run: Run) -> str:
+    def told(run: Plan) -> str:
         axes = " ".join(f"{name}={run.row[name]}" for name in differing if name in run.row)
         return f"run {run.name} ({axes})"
 
@@ -179,7 +183,7 @@ def _file(folder: Path, name: str) -> Path:
 HALF_WRITTEN = re.compile(r"[0-9a-f]{16}\.npz\.[0-9a-f]{8}\.partial")  # by a sweep that was killed
 
 
-def _kept(folder: Path, wanted: dict[str, Run]) -> Iterator[tuple[str, dict]]:
+def _kept(folder: Path, wanted: dict[str, Plan]) -> Iterator[tuple[str, dict]]:
     """The rows of wanted runs that are there, whole and of these versions; what is neither is set aside."""
     for path in sorted((folder / "runs").glob("*")):
         if path.suffix == ".aside" or (path.is_dir() and path.suffix != ".npz"):
@@ -204,7 +208,7 @@ class Unreadable(Exception):
         super().__init__(f"{path}: {why}")
 
 
-def _read(path: Path, run: Run | None) -> dict | None:
+def _read(path: Path, run: Plan | None) -> dict | None:
     """The row of a run if it is one that is wanted."""
     if path.suffix != ".npz":
         raise Unreadable(path, "no run")
@@ -237,7 +241,7 @@ def _set_aside(path: Path) -> Path:
 # -- the table ------------------------------------------------------------------------------------
 
 
-def _row(run: Run, history: History) -> dict:
+def _row(run: Plan, history: History) -> dict:
     """Settings by their own names, then what came out: errors before the last recorded step."""
     errors = {name: float(a[-1]) for name, a in history.series.items() if a.ndim == 1}
     recorded = {
@@ -248,7 +252,7 @@ def _row(run: Run, history: History) -> dict:
     return {"run": run.name, **run.row, "ended": history.ended, **recorded, **errors}
 
 
-def _differing(runs: Iterable[Run]) -> list[str]:
+def _differing(runs: Iterable[Plan]) -> list[str]:
     """The settings in which runs differ."""
     rows = [run.row for run in runs]
     names = dict.fromkeys(name for row in rows for name in row)

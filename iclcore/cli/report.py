@@ -1,81 +1,22 @@
-"""What all commands share: how flags are read, and what is done with a run when it ends."""
+"""What every run leaves: its files, each of its own, a few lines, a picture."""
 
 import argparse
-import difflib
 import json
-import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iclcore import checks
-from iclcore.history import History, beside, is_stream, target, write_whole
+from iclcore.cli.parser import writable
+from iclcore.history import History, is_stream, write_whole
 from iclcore.interrupts import noted
 
 if TYPE_CHECKING:  # it loads matplotlib
     from iclcore.picture import Picture
-
-
-class Parser(argparse.ArgumentParser):
-    """Errors are one line; flags are not to be abbreviated."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs, allow_abbrev=False)
-
-    def error(self, message: str):
-        self.exit(2, f"{self.prog}: {message}\n")
-
-
-def flag(check: Callable, kind: Callable, *limits) -> Callable:
-    """An argparse type from a check; argparse puts the flag's name in front of what it says."""
-
-    def parse(text: str):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = text  # which the check refuses, saying what it takes
-        try:
-            return check("", value, *limits)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error).strip()) from None
-
-    return parse
-
-
-COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
-SEED = flag(checks.seed, int)
-POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
-
-
-def writable(text: str) -> Path:
-    """A path that a file can be written to, tried before any work."""
-    path = Path(text)
-    try:
-        if path.is_dir() or path.is_socket() or (path.exists() and not os.access(path, os.W_OK)):
-            raise OSError
-        if not is_stream(path):
-            with beside(target(path)):
-                pass
-    except (OSError, ValueError):  # ValueError: a zero byte
-        raise argparse.ArgumentTypeError(
-            f"takes a file in a folder to write in, not {text!r}"
-        ) from None
-    return path
-
-
-def saving_flags(parser: Parser, seed: int) -> None:
-    """The flags of every run: its seed, what to record and where to."""
-    add = parser.add_argument
-    add("--seed", type=SEED, default=seed, help="same seed, same curve")
-    add(
-        "--save", type=writable, metavar="F.csv", help="the curve, a row a step; F.npz: weights too"
-    )
-    add("--json", type=writable, metavar="F.json", help="settings, versions, seconds, final loss")
-    add("--show", action="store_true", help="open a window, or save a picture where there is none")
 
 
 def check_files(options: argparse.Namespace, refuse: Callable) -> None:
@@ -96,16 +37,18 @@ def check_files(options: argparse.Namespace, refuse: Callable) -> None:
                 )
 
 
+def drawing(options: argparse.Namespace) -> ModuleType | None:
+    """What draws the picture: loaded before the run, lest it be missing after."""
+    if not options.show:
+        return None
+    from iclcore import picture
+
+    return picture
+
+
 def picture_of(options: argparse.Namespace) -> Path:
     """Where ``--show`` puts its picture if there is no display: beside the data."""
     return (options.save or Path(options.model)).with_suffix(".png")
-
-
-def alike(unknown: str, options: argparse.Namespace) -> str:
-    """The flag that was perhaps meant, or where all are listed."""
-    known = [f"--{name}" for name in vars(options) if name not in ("command", "run")]
-    close = difflib.get_close_matches(unknown.split("=")[0], known, 1)
-    return f"; did you mean {close[0]}?" if close else "; --help lists them"
 
 
 def report(history: History, options: argparse.Namespace, draw: Callable[[], "Picture"]) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from iclcore.extras import needs
 from iclcore.interrupts import noted
 from iclcore.threads import alone, blas
 from iclcore.versions import difference, here
@@ -87,8 +88,8 @@ class Cluster:
         self.address = address
 
     def __enter__(self) -> "Cluster":
-        # takes a second, which runs on the cores need not wait
-        from distributed import Client
+        with needs("cluster"):  # takes a second, which runs on the cores need not wait
+            from distributed import Client
 
         with ThreadPoolExecutor(1) as aside:  # a notebook has a loop running in its own thread
             answers = aside.submit(asyncio.run, _answers(self.address)).result()

@@ -1,0 +1,162 @@
+"""What `pip install .` brings, and what a process says to whom something else is missing."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from test_project import PIN, TRACKED, imports, requirements
+
+import iclcore
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+
+
+def brought(*extras):
+    """The requirements that an installation with these extras names, by distribution."""
+    found, left = {}, [PROJECT["dependencies"], *(EXTRAS[extra] for extra in extras)]
+    while left:
+        for requirement in map(Requirement, left.pop()):
+            if requirement.name == "iclcore":
+                left += [EXTRAS[extra] for extra in requirement.extras]
+            else:
+                found[canonicalize_name(requirement.name)] = requirement
+    return found
+
+
+def installed(names):
+    """These distributions and all that they need in turn."""
+    found, left = set(), list(names)
+    while left:
+        name = canonicalize_name(left.pop())
+        if name in found:
+            continue
+        found.add(name)
+        needed = map(Requirement, metadata.requires(name) or [])
+        left += [r.name for r in needed if not r.marker or r.marker.evaluate({"extra": ""})]
+    return found
+
+
+def test_ranges_and_pins_name_the_same_distributions():
+    text = (ROOT / "requirements.txt").read_text()
+    (section,) = (part for part in text.split("\n\n") if part.startswith("# The package"))
+    section = section.splitlines()[1:]
+    pins = [Requirement(line.split("#")[0].strip()) for line in requirements()]
+    pins = {canonicalize_name(pin.name): pin.specifier for pin in pins}
+    ranges = brought(*EXTRAS)
+    assert {canonicalize_name(PIN.fullmatch(line)["name"]) for line in section} == set(ranges)
+    for name, requirement in ranges.items():
+        (pin,) = pins[name]
+        assert requirement.specifier.contains(pin.version), f"{name}: {requirement} has no {pin}"
+        assert requirement.specifier, f"{name} takes a range"
+
+
+@pytest.mark.parametrize(
+    "package, extras", [("iclcore", ("torch", "plots", "cluster")), ("book/iclbook", ("book",))]
+)
+def test_extras_bring_what_a_package_imports(package, extras):
+    distributions = metadata.packages_distributions()
+    found = set()
+    for path in (p for p in TRACKED if p.startswith(f"{package}/") and p.endswith(".py")):
+        for module in imports((ROOT / path).read_text()):
+            if module not in sys.stdlib_module_names and module not in ("iclcore", "iclbook"):
+                names = {canonicalize_name(name) for name in distributions[module]}
+                assert names & set(brought(*extras)), f"{path} imports {module}: brought by none"
+                found |= names
+    if package == "iclcore":  # of dask only distributed is called
+        assert set(brought(*extras)) - {"dask"} <= found, "brought, but not imported"
+
+
+ALONE = """
+import contextlib, io, sys
+class Missing:
+    def find_spec(name, path=None, target=None):
+        if name.split(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+absent = set(sys.stdin.read().split())
+sys.meta_path.insert(0, Missing)
+"""
+
+
+def alone(script, folder):
+    """A process that finds what `pip install .` brings, and no more."""
+    there = installed(brought()) | {"iclcore"}
+    modules = metadata.packages_distributions().items()
+    absent = [m for m, names in modules if not {canonicalize_name(n) for n in names} & there]
+    assert {"torch", "matplotlib", "pyarrow", "distributed", "PIL"} <= set(absent)
+    command = [sys.executable, "-c", ALONE + script]
+    done = subprocess.run(
+        command, input=" ".join(absent), cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_pip_install_brings_runs_the_example_and_theory(tmp_path):
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    script = """
+from iclcore.sweep.chunks import sampled_moments
+from iclcore.cli import main
+assert main(["theory", "--save", "theory.csv"]) == 0
+line = "train --model multihead --engine spectral --lr 0.01 --epoch 3 --save run.csv"
+assert main(line.split()) == 0
+from iclcore import *
+many = sampled_moments(RegressionTask(), MergedAttention(), 40, chunk=20, jobs=2)
+"""
+    loss, *levels = re.findall(r"[\d.]+", alone(example + script, tmp_path).split("task 1")[0])
+    assert 0 < float(loss) < float(levels[0]) and len(levels) == 5
+    assert (tmp_path / "theory.csv").read_text().count("plateau_loss") == 5
+    assert (tmp_path / "run.csv").exists()
+
+
+MISSING = {
+    "main('train --save f.csv'.split())": ("torch", "torch"),
+    "main('train --engine published'.split())": ("torch", "torch"),
+    "main('train --model multihead --epoch 3 --lr 0.01'.split())": ("torch", "torch"),
+    "main('train --model multihead --engine spectral --show'.split())": ("matplotlib", "plots"),
+    "main('sweep --grid seed=0:2 --out out'.split())": ("matplotlib", "cluster"),
+    "sweep([Plan(RegressionTask(), MergedAttention())], 'out')": ("pyarrow", "cluster"),
+    "Cluster('tcp://127.0.0.1:1').__enter__()": ("distributed", "cluster"),
+    "train(MergedAttention(), data, 3, 0.01, engine='autograd')": ("torch", "torch"),
+    "train(MergedAttention(), data, 3, 0.01, engine='published')": ("torch", "torch"),
+    "from iclcore import reference": ("torch", "torch"),
+    "from iclcore import picture": ("matplotlib", "plots"),
+}
+
+
+def test_what_is_missing_is_said_in_one_line_before_any_work(tmp_path):
+    script = f"""
+from iclcore import MergedAttention, RegressionTask, train
+from iclcore.cli import main
+from iclcore.sweep.plan import Plan
+from iclcore.sweep import sweep
+from iclcore.sweep.workers import Cluster
+data = RegressionTask().sample(5)
+for call in {list(MISSING)!r}:
+    try:
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            exec(call)
+    except SystemExit as stop:
+        print(stop.code, said.getvalue(), end="")
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    lines = alone(script, tmp_path).splitlines()
+    for line, (call, (module, extra)) in zip(lines, MISSING.items(), strict=True):
+        prefix = re.escape("2 iclcore " + call.split()[0][6:] + ": ")
+        want = f'takes {module}[.\\w]*, which is not installed: pip install "iclcore\\[{extra}\\]"'
+        assert re.fullmatch((prefix if "main" in call else "") + want, line), (call, line)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_version_has_one_home():
+    assert PROJECT["dynamic"] == ["version"] and metadata.version("iclcore") == iclcore.__version__
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited[1] == iclcore.__version__

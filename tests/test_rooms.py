@@ -1,0 +1,75 @@
+"""What imports what: iclcore by itself, its rooms in the order that data flows, pictures last."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "iclcore"
+
+# A module imports from its own room and from those above it, also inside functions.
+ROOMS = {
+    "ground": "checks extras interrupts versions threads",
+    "task": "task",
+    "models": "models",
+    "reference": "reference",
+    "torch": "modules published",
+    "moments": "compiled moments history",
+    "softmax": "lanes query_row softmax",
+    "theory": "theory",
+    "engines": "descent trainer",
+    "stability": "edge stability",
+    "heads": "spectral multihead",
+    "sweep": "sweep",
+    "picture": "picture",
+    "cli": "cli entry __main__",
+}
+ORDER = {name: level for level, room in enumerate(ROOMS.values()) for name in room.split()}
+# libraries that only one module or room knows
+KNOWN_BY = {"matplotlib": {"picture", "cli/report"}, "distributed": {"sweep/workers"}}
+KNOWN_BY |= {"pyarrow": {"sweep/folder"}}
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def imported(path):
+    """Absolute names of what a module imports, and of what it imports of the package itself."""
+    for node in ast.walk(ast.parse((PACKAGE / path).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} imports by a relative name"
+            if node.module == "iclcore":
+                yield from (f"iclcore.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def test_every_module_has_one_room():
+    found = {path.parts[0].removesuffix(".py") for path in MODULES} - {"__init__"}
+    assert found == set(ORDER)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_a_module_imports_only_from_above(path):
+    own = path.parts[0].removesuffix(".py")
+    for name in imported(path):
+        top, _, rest = name.partition(".")
+        assert top != "iclbook", f"{path} imports the book"
+        known = KNOWN_BY.get(top, {str(path.with_suffix(""))})
+        assert str(path.with_suffix("")) in known, f"{path} imports {top}"
+        room = rest.split(".")[0]
+        if top == "iclcore" and room not in ("", "__version__") and own != "__init__":
+            assert ORDER[room] <= ORDER[own], f"{path} imports iclcore.{rest}, a room below"
+
+
+def test_the_command_line_has_no_circle():
+    """Nor has any other room: a module never comes back to itself."""
+    of = {}
+    for path in MODULES:
+        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        of[name] = {i.removeprefix("iclcore.") for i in imported(path) if i.startswith("iclcore.")}
+    done = set()
+    while done != set(of):
+        free = {name for name in set(of) - done if not (of[name] & set(of)) - done - {name}}
+        assert free, f"a circle among {sorted(set(of) - done)}"
+        done |= free

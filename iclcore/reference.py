@@ -43,8 +43,12 @@ class Published(Sequences):
 def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
     """Training set, ``test`` sequences of each kind if any, and starts of the published run with this seed.
 
-    Of the task, ``seed`` and given eigenvectors play no part: the reference draws its own.
+    Of the task ``seed`` plays no part, and a basis of its own is refused: the reference draws its own.
     """
+    if task.basis is not None:
+        raise ValueError(
+            "task takes no basis here, for the published code draws its own: task.sample keeps yours"
+        )
     whole("sequences", sequences)
     check_seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
@@ -55,7 +59,7 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     shared = shared * task.dim**0.5 / shared.norm()
     covariance, basis = _covariance(task, legacy)
 
-    def drawn(count: int, in_context: float) -> tuple:
+    def drawn(count: int, in_context: float) -> dict:
         x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
         x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
@@ -67,7 +71,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
         else:
             own[int(count * in_context) :] = shared  # rounded down as published: .29 of 100 is 28
             y = torch.einsum("ptd,pdo->pto", x, own)
-        return x.numpy(), y.numpy(), task.every_length, replace(known, in_context=in_context)
+        own_task = replace(known, in_context=in_context)
+        return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": own_task}
 
     values = task.spectrum
     if not isinstance(values, str):
@@ -75,8 +80,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     known = replace(task, spectrum=values, basis=basis)
     train = drawn(sequences, task.in_context)
     kinds = {"in_weight": 0, "in_context": 1} if test else {}
-    tests = {name: Sequences(*drawn(test, share)) for name, share in kinds.items()}
-    return Published(*train, tests, generator.get_state())
+    tests = {name: Sequences(**drawn(test, share)) for name, share in kinds.items()}
+    return Published(**train, tests=tests, state=generator.get_state())
 
 
 def _covariance(

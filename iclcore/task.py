@@ -5,7 +5,7 @@ As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -37,6 +37,7 @@ class Sequences:
 
     x: Float[np.ndarray, "P T D"]
     y: Float[np.ndarray, "P T O"]
+    _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
     averages: dict = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -44,9 +45,9 @@ class Sequences:
     def __post_init__(self) -> None:
         for name in ("x", "y"):
             array = getattr(self, name)
-            if getattr(array, "ndim", 0) != 3 or array.dtype.kind != "f":
+            if not isinstance(array, np.ndarray) or array.ndim != 3 or array.dtype.kind != "f":
                 raise ValueError(
-                    f"{name} takes a floating array of three axes: sequence, token, entry"
+                    f"{name} takes a numpy array of floats with three axes: sequence, token, entry"
                 )
             if not array.shape[2]:
                 raise ValueError(f"{name} takes at least one entry a token, not none")
@@ -57,12 +58,17 @@ class Sequences:
             )
         if self.x.shape[1] < 2:
             raise ValueError("x takes at least 2 tokens a sequence: an example and the query")
+        if self.task and (self.task.context + 1, self.task.dim) != self.x.shape[1:]:
+            raise ValueError(
+                f"task takes context {self.x.shape[1] - 1} and dim {self.x.shape[2]}, as x has, not "
+                f"{self.task.context} and {self.task.dim}"
+            )
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __getitem__(self, part: slice) -> "Sequences":
-        return Sequences(self.x[part], self.y[part], self.every_length, self.task)
+        return Sequences(self.x[part], self.y[part], every_length=self.every_length, task=self.task)
 
     @property
     def lengths(self) -> range:
@@ -191,7 +197,7 @@ class RegressionTask:
         if self.in_context == 0:
             noise = self._rng("noise", seed).standard_normal((sequences, tokens - 1, self.outputs))
             y[:, :-1] = noise
-        return Sequences(x, y, self.every_length, self)
+        return Sequences(x, y, every_length=self.every_length, task=self)
 
     def _rng(self, stream: str, *seeds: int) -> np.random.Generator:
         number = ("covariance", "shared", "inputs", "tasks", "noise").index(stream)

@@ -20,13 +20,14 @@ ROOMS = {
     "engines": "descent trainer",
     "stability": "edge stability",
     "heads": "spectral multihead",
+    "style": "style",
     "sweep": "sweep",
     "picture": "picture",
     "cli": "cli entry __main__",
 }
 ORDER = {name: level for level, room in enumerate(ROOMS.values()) for name in room.split()}
 # libraries that only one module or room knows
-KNOWN_BY = {"matplotlib": {"picture", "cli/report"}, "distributed": {"sweep/workers"}}
+KNOWN_BY = {"matplotlib": {"style", "picture", "cli/report"}, "distributed": {"sweep/workers"}}
 KNOWN_BY |= {"pyarrow": {"sweep/folder"}}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

@@ -16,7 +16,7 @@ from iclcore.history import History, is_stream, write_whole
 from iclcore.interrupts import noted
 
 if TYPE_CHECKING:  # it loads matplotlib
-    from iclcore.picture import Picture
+    from iclcore.style import Picture
 
 
 def check_files(options: argparse.Namespace, refuse: Callable) -> None:

@@ -11,6 +11,8 @@ paper's convention (divisor = N) this is b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N). 
 steps. N counts labelled examples, not the query. Losses are for one output or the mean over outputs.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import brentq
@@ -67,7 +69,14 @@ def pcr_predictor(
     return (kept * learned(task, divisor)[:components]) @ kept.T
 
 
-def regression(task: RegressionTask, components: int) -> tuple[float, float]:
+class Regression(NamedTuple):
+    """What principal component regression proper has: its loss, and its predictions' distance from M_m's."""
+
+    loss: float
+    distance: float
+
+
+def regression(task: RegressionTask, components: int) -> Regression:
     """Principal component regression proper, for one context: its loss, and its distance from M_m.
 
     Least squares of y on the first m coordinates of x, ŵ = G⁻¹ Σ_n y_n x_n with G = Σ_n x_n x_nᵀ. What
@@ -84,7 +93,7 @@ def regression(task: RegressionTask, components: int) -> tuple[float, float]:
     noise, inverse = task.eigenvalues[m:].sum(), m / (n - m - 1)
     square = gain**2 * ((1 + 1 / n) * lam**2 + lam * (lam.sum() + noise) / n)
     apart = np.sum(lam * (square - 2 * gain * (lam + noise / n) + 1)) + noise * inverse
-    return float(noise * (1 + inverse)), float(np.sqrt(apart))
+    return Regression(float(noise * (1 + inverse)), float(np.sqrt(apart)))
 
 
 def population_loss(

@@ -190,7 +190,7 @@ class InWeight(Explorer):
 
 def wide(data: Sequences) -> Sequences:
     """In float64, where the page computes."""
-    return Sequences(data.x.astype(float), data.y.astype(float), data.every_length)
+    return Sequences(data.x.astype(float), data.y.astype(float), every_length=data.every_length)
 
 
 def single(moments: Moments) -> Moments:

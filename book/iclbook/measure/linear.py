@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclbook.measure.curves import crossing, thin
-from iclcore import History, theory
+from iclcore import History, RegressionTask, theory
 from iclcore.theory import Drop
 
 
@@ -27,15 +27,30 @@ def plateaus(run: History, levels: Float[np.ndarray, " levels"]) -> list[int]:
     return [int(np.argmin(np.abs(kept - (a + b) / 2))) for a, b in pairwise(edges)]
 
 
+def known_task(run: History) -> RegressionTask:
+    """What the run was trained on; of arrays of one's own theory knows nothing without it."""
+    if run.task is None:
+        raise ValueError("run takes one whose task is known: give it to Sequences(x, y, task=…)")
+    return run.task
+
+
 def owners(run: History) -> Int[np.ndarray, " H"]:
     """Which eigenvector (1 has the largest eigenvalue) each rank-one head has learned; 0 is none.
 
-    Learned is: the head's value weight has come to half of what the scalar ODE ends at.
+    Learned is: its value weight has come to half of what the scalar ODE ends at. Which one is said at the
+    first kept step after that: on the last plateau only M is fixed, and keys may go on turning.
     """
-    keys = run.final["key"][:, 0, : run.task.dim] @ run.task.eigenvectors
-    nearest = np.argmax(np.abs(keys), axis=1)
-    limit = theory.head_limit(run.task, run.model.divisor)[nearest]
-    return np.where(np.abs(run.value[-1]) > limit / 2, nearest + 1, 0)
+    task = known_task(run)
+    last = {name: run.final[name][None] for name in ("key", "value")}
+    keys, values = (
+        np.concatenate([run.snapshots[name], last[name]]) if name in run.snapshots else last[name]
+        for name in ("key", "value")
+    )
+    nearest = np.argmax(np.abs(keys[:, :, 0, : task.dim] @ task.eigenvectors), axis=2)
+    grown = np.abs(values[:, :, -1, -1]) > theory.head_limit(task, run.model.divisor)[nearest] / 2
+    first = np.argmax(grown, axis=0)
+    heads = np.arange(grown.shape[1])
+    return np.where(grown[-1], nearest[first, heads] + 1, 0)
 
 
 @dataclass(frozen=True)
@@ -51,7 +66,7 @@ class Course:
 def courses(run: History) -> list[Course]:
     """Of every head that has learned an eigenvector; the others have no course."""
     time, found = run.time[thin(len(run.time))], []
-    limits = theory.head_limit(run.task, run.model.divisor)
+    limits = theory.head_limit(known_task(run), run.model.divisor)
     for head, component in enumerate(owners(run)):
         if component:
             value = run.value[:, head]

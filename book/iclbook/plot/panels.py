@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from iclbook.measure import Course, thin
+from iclbook.measure import Course, drop_times, thin
 from iclbook.plot.style import (
     BLACK,
     BLUE,
@@ -122,18 +122,19 @@ def losses(
                 [], [], "|", color=ORANGE, markersize=9, label="drop predicted from the start"
             )
             axes.legend(fontsize=8, loc="upper right")
-        axes.set(xlabel="step", ylabel="mean squared error", ylim=(0, None), xlim=(0, last))
+        axes.set(
+            xlabel="step", ylabel="mean squared error", xlim=(0, last), ylim=(0, 1.15 * highest)
+        )
 
-    ends = [run.loss[-1] for run in runs]
-    reached = [level for level in levels if level > min(ends) - 0.05 * runs[0].loss[0]]
-    says = (
-        f"Training {'loss' if len(runs) == 1 else f'losses of {len(runs)} seeds'} against the step"
-    )
-    says += f", from {runs[0].loss[0]:.2f} to {spread(ends)}"
-    if len(levels):
-        says += f", on the dashed levels {listed(reached)}" if reached else ""
+    ends, highest = [run.loss[-1] for run in runs], max(run.loss[0] for run in runs)
+    says = "Training loss" if len(runs) == 1 else f"Training losses of {len(runs)} seeds"
+    first = spread([run.loss[0] for run in runs])
+    says += f" against the step, {first} at first and {spread(ends)} at the end"
+    if len(levels) > 1:
+        passed = max(np.isfinite(drop_times(run, levels)).sum() for run in runs)
+        says += f", on the dashed levels {listed(levels[: passed + 1])}"
     says += (
-        "; ticks mark the drops that theory predicts from the initial weights." if drops else "."
+        "; ticks mark the drops that theory predicts from the initial weights" * bool(drops) + "."
     )
     return Panel(draw, says, height=3.9)
 
@@ -155,9 +156,13 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
             axes.legend(fontsize=8)
         axes.set(xlabel="step", ylabel="value weight of each head", xlim=(0, run.steps[-1]))
 
-    heads = run.value.shape[1]
-    says = f"Value weights of one run: {len(courses)} of {heads} heads leave zero"
-    says += ", one after the other, on the dashed curves of the scalar ODE." if courses else "."
+    says = f"Value weights of the {run.value.shape[1]} heads of one run"
+    if courses:
+        off = [
+            np.abs(run.value[at, c.head] - c.value).max() / np.abs(c.value).max() for c in courses
+        ]
+        says += f": {len(courses)} leave zero, within {max(off):.0%} of the dashed curves of the scalar ODE"
+    says += "."
     return Panel(draw, says, height=3.9)
 
 
@@ -235,8 +240,10 @@ def curves(
     says = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'step')}, "
     says += f"{len(ys)} curves by {legend or 'number'}"
     if len(dots):
-        lowest = [row[at] for row, at in zip(ys, dots, strict=False)]
-        says += f"; at the dots, in turn, each is the lowest: {listed(lowest)}"
+        held = [row[at] for row, at in zip(ys, dots, strict=False)]
+        first = all(np.argmin(ys[:, at]) == i for i, at in enumerate(dots))
+        says += f"; at the dots, one on each, they are {listed(held, '.2g')}"
+        says += ", the lowest there of all" * first
     return Panel(draw, f"{says[0].upper()}{says[1:]}.", width=6.6, height=3.3)
 
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 from iclbook.plot.trace import trace
-from iclcore.picture import (
+from iclcore.style import (
     AMBER,
     BLACK,
     BLUE,

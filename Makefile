@@ -1,8 +1,8 @@
 # Each target sets up what it needs by itself: make and Python 3.11 or newer are enough.
 
 PYTHON ?= python3
-SCALE ?= paper
 CHAPTER ?=
+SET ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -22,7 +22,8 @@ export PYTHONUTF8 := 1
 
 help:
 	@echo "make book                  execute every chapter, check it by nbval, build the pages into _build/html"
-	@echo "make book CHAPTER=merged   execute one chapter, then build; SCALE=quick for a small version"
+	@echo "make book CHAPTER=merged   execute one chapter, then build"
+	@echo "    SET=\"seeds=1 dim=6\"    with other settings, by the names of its parameters cell: to look at"
 	@echo "make test                  lint, format, tests, pages in a browser: with make book, what CI runs"
 	@echo "make test-processors       numeric tests and chapters as on three other processors (a quarter of an hour)"
 	@echo "make serve                 show the pages at http://127.0.0.1"
@@ -38,13 +39,14 @@ $(READY): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# nbval executes once more and compares every printed number with what stands in the notebook.
+# nbval executes once more, as it is committed, and compares every printed number with what stands in
+# the notebook.
 # Make starts it without a shell between, which would not pass on the signal that ends make.
 book test: export OMP_NUM_THREADS := 1
 book test: export NUMBA_NUM_THREADS := 1
 book: $(READY)
-	$(BIN)/python tools/execute.py --scale $(SCALE) $(CHAPTER)
-ifeq ($(SCALE),paper)
+	$(BIN)/python tools/execute.py $(CHAPTER) $(if $(SET),--set $(SET:%='%'))
+ifeq ($(SET),)
 	$(BIN)/python tools/workplace.py $(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env $(CHECKED)
 endif
 	$(BIN)/python tools/build.py

@@ -19,6 +19,8 @@ import workplace
 from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from iclbook import chapter
+
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "tools"
 CHAPTERS = chapters()
@@ -102,13 +104,13 @@ def gone(pid):
     return state == "Z"  # ended, and nobody asks how
 
 
-def results(sources, scale):
+def results(sources):
     """What the executor would find, without a kernel."""
     return [execute.Result(source.path, 1.0, text=source.text + "\n") for source in sources]
 
 
 def test_executing_again_gives_the_same_bytes_in_any_locale(tmp_path):
-    write_book(tmp_path, one=enumerate(['scale = "paper"  # λ', WIDGET, "scale"]))
+    write_book(tmp_path, one=enumerate(['name = "λ"  # λ', WIDGET, "name"]))
     with python(tmp_path, EXECUTE, LC_ALL="C", PYTHONUTF8="0") as ascii_only:
         out, err = ascii_only.communicate(timeout=LONG)
     assert (ascii_only.returncode, err) == (0, "")
@@ -120,12 +122,12 @@ def test_executing_again_gives_the_same_bytes_in_any_locale(tmp_path):
     stream, widget = notebook.cells[1].outputs
     assert stream.text == "λ\nmore\n"
     assert list(widget.data) == ["text/plain"]
-    assert "'paper'" in notebook.cells[2].outputs[0].data["text/plain"]
+    assert "'λ'" in notebook.cells[2].outputs[0].data["text/plain"]
     assert recorded(tmp_path)["one"]["cells"].keys() <= {"c0", "c1", "c2"}
 
 
 def test_the_text_is_given_the_numbers_of_the_run(tmp_path, capsys):
-    write_book(tmp_path, one=enumerate(['scale = "paper"', "half = len(scale) / 2"]))
+    write_book(tmp_path, one=enumerate(["size = 5", "half = size / 2"]))
     path = tmp_path / "book" / "one.ipynb"
     notebook = nbformat.read(path, as_version=4)
     text = "Half is <!--q half .2f-->{}<!--/q-->."
@@ -148,14 +150,58 @@ def test_the_text_is_given_the_numbers_of_the_run(tmp_path, capsys):
     assert line.startswith("one.ipynb: want <!--q ")
 
 
-def test_the_quick_scale_is_injected_and_marked(tmp_path):
-    write_book(tmp_path, one=enumerate(['scale = "paper"', "scale"]))
-    assert execute.main(["--scale", "quick"], tmp_path) == 0
-    notebook = nbformat.read(tmp_path / "book" / "one.ipynb", as_version=4)
-    assert [cell.source for cell in notebook.cells] == ['scale = "paper"', "scale"]
-    assert "'quick'" in notebook.cells[1].outputs[0].data["text/plain"]
-    assert notebook.metadata["scale"] == "quick"
-    assert not recorded(tmp_path)
+def test_other_settings_give_other_numbers_and_are_marked(tmp_path):
+    setting = "size: int = 5  # of what\nrate: float = 0.5"
+    shown = "class Shown:\n    def _repr_mimebundle_(self, **_):\n"
+    shown += "        alt = f'It is {size}.'\n"
+    shown += "        return {'image/png': '', 'text/plain': alt}, {'image/png': {'alt': alt}}\n\nShown()"
+    write_book(tmp_path, one=enumerate([setting, "half = size * rate", shown]))
+    path = tmp_path / "book" / "one.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(1, new_markdown_cell("Half is <!--q half-->?<!--/q-->.", id="text"))
+    nbformat.write(notebook, path)
+    assert execute.main([], tmp_path) == 0
+    own, seconds = path.read_text(), recorded(tmp_path)
+    assert execute.main(["--set", "size=7", "rate=1"], tmp_path) == 0
+    notebook = nbformat.read(path, as_version=4)
+    sources = [cell.source for cell in notebook.cells]
+    assert sources[:2] == [setting, "Half is <!--q half-->7<!--/q-->."] and len(sources) == 5
+    assert notebook.cells[3].outputs[0].metadata["image/png"]["alt"] == "It is 7."
+    assert notebook.metadata["settings"] == {"size": 7, "rate": 1.0}
+    with pytest.raises(AssertionError, match="other settings"):
+        assert_committable(path.read_text())
+    assert recorded(tmp_path) == seconds
+    assert execute.main([], tmp_path) == 0
+    assert path.read_text() == own
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["size=x"], "one: size takes a whole number, not 'x'"),
+        (["size=2.0"], "one: size takes a whole number, not '2.0'"),
+        (["size=True"], "one: size takes a whole number, not 'True'"),
+        (["rate=a"], "one: rate takes a number, not 'a'"),
+        (["ranks=1,x"], "one: ranks takes the like of (1, 2), not '1,x'"),
+        (["size"], "want NAME=VALUE, not 'size'"),
+        (["size=3", "scale=quick"], "one has no parameter 'scale'; it has size, rate, kind, ranks"),
+    ],
+)
+def test_a_setting_that_a_chapter_does_not_take_is_refused_at_once(
+    tmp_path, monkeypatch, capsys, given, said
+):
+    write_book(tmp_path, one=[(0, "size: int = 5\nrate = 0.5\nkind = 'a'\nranks = (1, 2)")])
+    monkeypatch.setattr(execute, "execute", None)
+    assert execute.main(["one", "--set", *given], tmp_path) == 1
+    assert capsys.readouterr().err == f"--set: {said}\n"
+
+
+def test_settings_are_of_the_kind_that_stands_in_the_chapter():
+    cell = new_code_cell("rate: float = 0.5\nkind = 'a'\nranks: tuple = (1, 2)")
+    cell.metadata["tags"] = ["parameters"]
+    found = chapter.settings("one", [cell], ["rate=1", "kind=b=c", "ranks=4, 8,"])
+    assert found == {"rate": 1.0, "kind": "b=c", "ranks": (4, 8)}
+    assert type(found["rate"]) is float
 
 
 def test_one_failing_cell_leaves_every_notebook_as_it_was(tmp_path, capsys):
@@ -169,7 +215,7 @@ def test_one_failing_cell_leaves_every_notebook_as_it_was(tmp_path, capsys):
 
 
 def test_a_check_names_what_would_change_and_changes_nothing(tmp_path, monkeypatch, capsys):
-    def found(sources, scale):
+    def found(sources):
         other = {"one": "other results\n"}
         return [execute.Result(s.path, 1.0, text=other.get(s.path.stem, s.text)) for s in sources]
 
@@ -240,9 +286,9 @@ def test_a_full_disk_at_the_end_leaves_every_file_as_it_was(tmp_path, capsys, mo
     write_book(tmp_path, one=[(0, "1")], two=[(0, "2")], three=[(0, "3")])
     before = contents(tmp_path)
 
-    def fill_the_disk(sources, scale):
+    def fill_the_disk(sources):
         (tmp_path / "book" / "three.ipynb.new").symlink_to("/dev/full")
-        return results(sources, scale)
+        return results(sources)
 
     monkeypatch.setattr(execute, "execute", fill_the_disk)
     assert execute.main([], tmp_path) == 1
@@ -301,7 +347,7 @@ def test_a_cut_output_of_papermill_is_named(tmp_path, code):
     (tmp_path / "out.ipynb").write_text('{"cells": [')
     papermill = SimpleNamespace(returncode=code, communicate=lambda: ("", "OSError: too large"))
     source = execute.Source(path, path.read_text(), nbformat.read(path, as_version=4))
-    failure = execute.finish(papermill, 0.0, source, tmp_path / "out.ipynb", "paper").failure
+    failure = execute.finish(papermill, 0.0, source, tmp_path / "out.ipynb").failure
     whole = "one: the kernel did not finish\n    OSError: too large"
     assert (
         failure == whole if code else failure.startswith("one.ipynb as papermill wrote it is not")
@@ -371,7 +417,7 @@ def make(tmp_path):
             program.chmod(0o755)
         own = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
         own["PATH"] = f"{tmp_path / '.venv' / 'bin'}:{own['PATH']}"
-        command = ["make", "--silent", "SCALE=paper", "CHAPTER=", *arguments]
+        command = ["make", "--silent", "SET=", "CHAPTER=", *arguments]
         return subprocess.Popen(command, cwd=tmp_path, env=own, stderr=subprocess.DEVNULL)
 
     return started
@@ -385,6 +431,13 @@ def test_make_does_one_thing_after_another(tmp_path, make):
     assert len(log) == 2 * 7  # execute, check, build; build, lint, format, test
 
 
+def test_make_sets_what_is_asked_and_does_not_compare_that(tmp_path, make):
+    with make('echo "$*" >> log', "book", "CHAPTER=one", "SET=seeds=1 ranks=(1,2)") as running:
+        assert running.wait(LONG) == 0
+    commands = (tmp_path / "log").read_text().splitlines()
+    assert commands == ["tools/execute.py one --set seeds=1 ranks=(1,2)", "tools/build.py"]
+
+
 @pytest.mark.parametrize("step", ["tools/execute.py", "--nbval", "tools/build.py"])
 def test_what_ends_make_ends_what_it_runs(tmp_path, make, step):
     script = f'case "$*" in *{step}*) echo $$ > pid; exec sleep 1000;; esac'
@@ -396,9 +449,12 @@ def test_what_ends_make_ends_what_it_runs(tmp_path, make, step):
 
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_committed_outputs_are_whole_and_the_same_everywhere(name):
-    text = CHAPTERS[name].read_text()
+    assert_committable(CHAPTERS[name].read_text())
+
+
+def assert_committable(text):
     notebook = nbformat.reads(text, as_version=4)
-    assert "scale" not in notebook.metadata, "executed at the quick scale: run make book"
+    assert "settings" not in notebook.metadata, "executed with other settings: run make book"
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     counts = [cell.execution_count for cell in code]
     assert counts == list(range(1, len(code) + 1)), "not executed in order: run make book"

@@ -1,10 +1,11 @@
 """Execute the chapters of the book and put their outputs in place, all or none.
 
-    python tools/execute.py [--scale quick] [--check] [CHAPTER ...]
+    python tools/execute.py [CHAPTER ...] [--set NAME=VALUE ...] [--check]
 
 Chapters are the notebooks named in _toc.yml. Each runs from nothing in its own kernel, two at a
 time. The numbers that its text quotes are printed by its last cell, which is made here, and are
 written into the text. What is written back is canonical: executing again gives the same bytes.
+With other settings than the chapter's own it is marked, and not to be committed.
 """
 
 import argparse
@@ -17,12 +18,16 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import prose
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
+from nbformat.v4 import new_code_cell
 from pictures import kept
 from workplace import ROOT, alone, guarded, stoppable
+
+from iclbook import chapter
 
 AT_ONCE = 2
 # each chapter has a core; threads that wait for one another across two of them lose tenfold
@@ -30,6 +35,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 TRACEBACK_LINES = 8
+SET = "injected-parameters"  # papermill's tag of a cell that is not the author's
+SETTINGS = "settings"  # in a notebook's metadata: those that its outputs are of
 
 
 @dataclass
@@ -39,6 +46,7 @@ class Source:
     path: Path
     text: str
     notebook: nbformat.NotebookNode
+    settings: dict[str, Any] = field(default_factory=dict)  # where they are not the chapter's own
 
 
 @dataclass
@@ -53,16 +61,17 @@ class Result:
 
 
 def canonical(
-    source: nbformat.NotebookNode, executed: nbformat.NotebookNode, scale: str = "paper"
+    source: nbformat.NotebookNode,
+    executed: nbformat.NotebookNode,
+    settings: dict[str, Any] | None = None,
 ) -> str:
     """`source` with the outputs of `executed`, without anything that differs from run to run.
 
     Cells are the author's own, so nothing the executor adds to them is kept. Widgets live only
     in a kernel: their state and their views (random ids) are dropped, and the picture or text
-    that each output also carries stays. Outputs at another scale than the paper's are marked:
-    they are not to be committed.
+    that each output also carries stays. Outputs with other settings name them.
     """
-    fresh = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+    fresh = [c for c in executed.cells if SET not in c.metadata.get("tags", [])]
     for number, (cell, run) in enumerate(zip(source.cells, fresh, strict=True)):
         cell.setdefault("id", f"cell-{number}")
         for key in ("papermill", "execution", "collapsed", "trusted"):
@@ -75,12 +84,12 @@ def canonical(
                     bundle.pop(WIDGET_VIEW, None)
             cell.outputs = kept(cell.outputs, outputs)
     prose.fill(source)
-    for key in ("papermill", "widgets", "scale"):
+    for key in ("papermill", "widgets", SETTINGS):
         source.metadata.pop(key, None)
     source.metadata.kernelspec = KERNEL
     source.metadata.language_info = {"name": "python"}
-    if scale != "paper":
-        source.metadata["scale"] = scale
+    if settings:
+        source.metadata[SETTINGS] = settings
     source.nbformat_minor = max(source.nbformat_minor, 5)
     return nbformat.writes(source) + "\n"
 
@@ -97,14 +106,18 @@ def joined_streams(outputs: list) -> list:
     return joined
 
 
-def whole(path: Path, text: str) -> Source:
+def whole(path: Path, text: str, given: list[str]) -> Source:
     try:
-        return Source(path, text, prose.with_record(parse(text, path.name)))
+        notebook = prose.with_record(parse(text, path.name))
     except prose.Mark as problem:
         raise Problem(f"{path.name}: {problem}") from None
+    try:
+        return Source(path, text, notebook, chapter.settings(path.stem, notebook.cells, given))
+    except ValueError as problem:
+        raise Problem(f"--set: {problem}") from None
 
 
-def execute(sources: list[Source], scale: str) -> list[Result]:
+def execute(sources: list[Source]) -> list[Result]:
     """Run the chapters in the order of the book, AT_ONCE at a time.
 
     Only this thread starts processes: what stops it stops that too. The guard is inside the pool,
@@ -116,9 +129,9 @@ def execute(sources: list[Source], scale: str) -> list[Result]:
             if len(running) == AT_ONCE:
                 _, running = wait(running, return_when=FIRST_COMPLETED)
             out, began = folder / source.path.name, time.perf_counter()
-            nbformat.write(source.notebook, asked_of(out))
-            papermill = start(source, out, scale, environment | ONE_THREAD)
-            futures.append(pool.submit(finish, papermill, began, source, out, scale))
+            nbformat.write(with_settings(source), asked_of(out))
+            papermill = start(source.path, out, environment | ONE_THREAD)
+            futures.append(pool.submit(finish, papermill, began, source, out))
             running.add(futures[-1])
         return [future.result() for future in futures]
 
@@ -128,47 +141,53 @@ def asked_of(out: Path) -> Path:
     return out.with_suffix(".in.ipynb")
 
 
-def start(source: Source, out: Path, scale: str, environment: dict) -> subprocess.Popen:
+def with_settings(source: Source) -> nbformat.NotebookNode:
+    """The notebook to execute: below its parameters a cell that sets them otherwise."""
+    if not source.settings:
+        return source.notebook
+    asked = nbformat.from_dict(source.notebook)
+    lines = [f"{name} = {value!r}" for name, value in source.settings.items()]
+    cell = new_code_cell("\n".join(lines), metadata={"tags": [SET]})
+    asked.cells.insert(chapter.parameters_cell(asked.cells) + 1, cell)
+    return asked
+
+
+def start(path: Path, out: Path, environment: dict) -> subprocess.Popen:
     """Run one chapter in a kernel of its own."""
     command = [sys.executable, "-m", "papermill", str(asked_of(out)), str(out)]
     command += ["--kernel", "python3", "--language", "python", "--no-progress-bar"]
-    command += ["--cwd", str(source.path.parent)]
-    cells = source.notebook.cells
-    if scale != "paper" and any("parameters" in c.metadata.get("tags", []) for c in cells):
-        command += ["-p", "scale", scale]
+    command += ["--cwd", str(path.parent)]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, **pipes, encoding="utf-8", errors="replace", env=environment)
 
 
-def finish(
-    papermill: subprocess.Popen, began: float, source: Source, out: Path, scale: str
-) -> Result:
+def finish(papermill: subprocess.Popen, began: float, source: Source, out: Path) -> Result:
     _, stderr = papermill.communicate()
-    chapter = source.path
-    result = Result(chapter, time.perf_counter() - began)
+    path = source.path
+    result = Result(path, time.perf_counter() - began)
     try:
         if papermill.returncode:
-            result.failure = failure(chapter, out, stderr)
-        elif read(chapter) != source.text:
-            result.failure = f"{chapter.stem}: the notebook was changed while it ran; run it again"
+            result.failure = failure(path.stem, out, stderr)
+        elif read(path) != source.text:
+            result.failure = f"{path.stem}: the notebook was changed while it ran; run it again"
         else:
-            executed = parse(read(out), f"{chapter.name} as papermill wrote it")
+            executed = parse(read(out), f"{path.name} as papermill wrote it")
             took = {c.id: c.metadata.get("papermill", {}).get("duration") for c in executed.cells}
             result.cells = {name: round(seconds, 2) for name, seconds in took.items() if seconds}
-            result.text = canonical(source.notebook, executed, scale)
+            result.text = canonical(source.notebook, executed, source.settings)
     except (Problem, OSError) as problem:
         result.failure = str(problem)
     return result
 
 
-def failure(chapter: Path, out: Path, stderr: str) -> str:
+def failure(name: str, out: Path, stderr: str) -> str:
     """One line that names chapter and cell, then the end of the traceback."""
     try:
         cells = parse(read(out), out.name).cells
     except (Problem, OSError):  # papermill ended before it had written all of it
         cells = []
     # Neither a cell of parameters nor the executor's notice of the failure is in the source.
-    added = {"injected-parameters", "papermill-error-cell-tag"}
+    added = {SET, "papermill-error-cell-tag"}
     cells = [c for c in cells if not added & set(c.metadata.get("tags", []))]
     for number, cell in enumerate(cells, start=1):
         allowed = "raises-exception" in cell.metadata.get("tags", [])
@@ -176,8 +195,8 @@ def failure(chapter: Path, out: Path, stderr: str) -> str:
             if output.output_type == "error" and not allowed:
                 trace = "\n".join(output.traceback)
                 reason = f"{output.ename}: {output.evalue}".splitlines()[0]
-                return f"{chapter.stem}: cell {number} failed: {reason}\n{tail(trace)}"
-    return f"{chapter.stem}: the kernel did not finish\n{tail(stderr)}"
+                return f"{name}: cell {number} failed: {reason}\n{tail(trace)}"
+    return f"{name}: the kernel did not finish\n{tail(stderr)}"
 
 
 def tail(text: str) -> str:
@@ -188,7 +207,10 @@ def tail(text: str) -> str:
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description="Execute the chapters of the book.")
     parser.add_argument("chapter", nargs="*", help="the chapters to execute; all by default")
-    parser.add_argument("--scale", choices=("paper", "quick"), default="paper")
+    parser.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
+        help="other settings, by the names of the parameters cell; the result is not to be committed",
+    )  # fmt: skip
     parser.add_argument(
         "--check", action="store_true", help="only say which notebooks would change"
     )
@@ -203,13 +225,13 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         with stoppable("no notebook was changed") as ignore_stops, alone(root):
             began = time.perf_counter()
             texts = {path: read(path) for path in chosen}
-            sources = [whole(path, text) for path, text in texts.items()]
+            sources = [whole(path, text, asked.set) for path, text in texts.items()]
             with written_beside(texts | {root / SECONDS: ""}):
                 pass  # it can be written: not to be found out only at the end
-            results = execute(sources, asked.scale)
+            results = execute(sources)
             if asked.check:
                 return report_changes(results, texts)
-            with written_beside(new_texts(results, asked.scale, root)) as new:
+            with written_beside(new_texts(results, bool(asked.set), root)) as new:
                 ignore_stops()
                 for path, beside in new.items():
                     os.replace(beside, path)
@@ -230,13 +252,13 @@ def report_changes(results: list[Result], texts: dict[Path, str]) -> int:
     return 1 if differing else 0
 
 
-def new_texts(results: list[Result], scale: str, root: Path) -> dict[Path, str]:
+def new_texts(results: list[Result], set_otherwise: bool, root: Path) -> dict[Path, str]:
     """The notebooks, and the seconds for the pages: outside of them, for they must not change."""
     failures = [result.failure for result in results if result.failure]
     if failures:
         raise Problem("\n".join([*failures, "No notebook was changed."]))
     texts = {result.chapter: result.text for result in results}
-    if scale == "paper":
+    if not set_otherwise:
         known = recorded(root)
         for r in results:
             known[r.chapter.stem] = {"together": round(r.seconds, 1), "cells": r.cells}

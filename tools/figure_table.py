@@ -1,10 +1,12 @@
 """Sphinx directive `figure-table`: every figure of the chapters with its command, seconds and numbers.
 
-All of it is read from the notebooks: what a figure shows from its function, the numbers from those that
-the text quotes of its study, the seconds from the last execution.
+All of it is read from the notebooks: what a figure shows from its caption, the numbers from those that the
+text quotes, the seconds from the last execution.
 """
 
+import ast
 import re
+from collections import defaultdict
 
 import nbformat
 import prose
@@ -13,9 +15,8 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from iclbook import gallery, quote
-
-CALL = re.compile(r"^figures\.(?P<name>\w+\.\w+)\((?P<study>\w*)")
+from iclbook import quote
+from iclbook.chapter import Figure, binds, figures, parameters
 
 
 class FigureTable(SphinxDirective):
@@ -34,48 +35,47 @@ class FigureTable(SphinxDirective):
 
 
 def figures_of(path):
-    """(label, name, seconds, numbers) of each figure cell of a notebook; a study's numbers stand once."""
+    """(figure, seconds, numbers) of each figure of a notebook: the seconds of all cells that its command
+    executes, the numbers that these cells compute and that no figure above has."""
     took = recorded().get(path.stem, {}).get("cells", {})
     notebook = nbformat.read(path, as_version=4)
-    said = prose.recorded_numbers(notebook)
-    prose.resolve(notebook)
-    made, first = {}, {}
-    for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        for variable in re.findall(r"^(\w+) = ", cell.source, flags=re.M):
-            made[variable] = took.get(cell.id, 0)
-        call = CALL.match(cell.source)
-        if call:
-            label = cell.metadata.get("mystnb", {}).get("figure", {}).get("name")
-            study = call["study"]
-            seconds = took.get(cell.id, 0) + made.get(study, 0)
-            of_study = numbers(study, said)
-            yield label, call["name"], seconds, first.get(study) or of_study
-            if label and of_study:
-                first.setdefault(study, f"The numbers are those of {{numref}}`{label}`.")
+    found = figures(path.stem, notebook.cells)
+    quoted = numbers(notebook, list(found.values()))
+    for name, figure in found.items():
+        executed = notebook.cells[: figure.place + 1]
+        yield figure, sum(took.get(cell.id, 0) for cell in executed), quoted[name]
 
 
-def numbers(study, said):
-    """What the text quotes of a study, each number with its name there, or with its expression."""
-    found = []
-    for mark, text in said.items():
+def numbers(notebook: nbformat.NotebookNode, found: list[Figure]) -> dict[str, str]:
+    """By figure what the text quotes of the cells that it is drawn by, each number with its name."""
+    bound, said = {}, defaultdict(list)
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            bound |= dict.fromkeys(binds(ast.parse(cell.source)), place)
+    for name in parameters(notebook.cells):
+        bound.pop(name, None)
+    for mark, text in prose.recorded_numbers(notebook).items():
         expression, _ = quote.split(mark)
-        name = re.fullmatch(r"\w+(?:\.\w+)?\[\"(\w+)\"\]", expression)
-        if study and study in re.findall(r"\w+", expression):
-            found.append(f"{name[1].replace('_', ' ') if name else f'`{expression}`'}: {text}")
-    return f"*{'; '.join(found)}*" if found else ""
+        names = [node for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        places = [bound[node.id] for node in names if node.id in bound.keys() - own]
+        drawn = [figure for figure in found if figure.place >= max(places)] if places else []
+        if drawn:
+            key = re.fullmatch(r"\w+(?:\.\w+)?\[\"(\w+)\"\]", expression)
+            name = key[1].replace("_", " ") if key else f"`{expression}`"
+            said[drawn[0].name].append(f"{name}: {text}")
+    return defaultdict(str, {name: f"*{'; '.join(each)}*" for name, each in said.items()})
 
 
 def table(rows):
-    yield "| figure | what it shows, its command, the numbers of its study |"
+    yield "| figure | what it shows, its command, the numbers it computes |"
     yield "|---|---|"
-    for label, name, seconds, found in rows:
-        figure = f"{{numref}}`{label}`" if label else "animation"
-        shows = re.sub("^Figure", "The paper’s Figure", gallery.title(name)).rstrip(".") + "."
+    for figure, seconds, quoted in rows:
+        label = f"{{numref}}`{figure.label}`" if figure.label else "animation"
         took = f", {seconds:.1f}\u00a0s" if seconds else ""
-        command = f"`python -m iclbook figure {name}`{took}"
-        yield f"| {figure} | {' <br> '.join(filter(None, (shows, command, found)))} |"
+        command = f"`python -m iclbook figure {figure.name}`{took}"
+        cell = " <br> ".join(filter(None, (figure.says, command, quoted))).replace("|", r"\|")
+        yield f"| {label} | {cell} |"
 
 
 def setup(app):

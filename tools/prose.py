@@ -13,10 +13,11 @@ import re
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-QUOTED = re.compile(r"<!--q (?P<mark>.+?)-->(?P<said>.*?)<!--/q-->")
+from iclbook.chapter import CAPTION
+from iclbook.quote import QUOTED
+
 # what begins a line as a comment ends only with the line: no reader would see Markdown in it
 BEGINS = re.compile(r"^[ >]*(?:[-*+] +|\d+[.)] +)?<!--/?q\b.*", re.MULTILINE)
-CAPTION = re.compile(r"<!--caption (?P<label>\S+)-->\n(?P<caption>.+)", re.DOTALL)
 TABLE = re.compile(
     r"^<!--caption (?P<label>\S+)-->\n(?P<caption>(?:(?!\||\n).+\n)+)\n(?P<rows>(?:\|.*(?:\n|\Z))+)",
     re.MULTILINE,

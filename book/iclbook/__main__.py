@@ -1,46 +1,114 @@
-"""``python -m iclbook figure NAME``: one figure of the book, from nothing."""
+"""``python -m iclbook figure NAME``: one figure of the book, by the cells of its chapter."""
 
 import argparse
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+from iclbook import chapter
 from iclcore.cli.parser import Parser, attempt, writable
 from iclcore.entry import enter
 from iclcore.extras import needs
 from iclcore.history import write_whole
 
+# a chapter that was downloaded is where its reader is
+BOOK = chapter.BESIDE if chapter.notebooks(chapter.BESIDE) else Path()
+
 
 def main(argv: list[str] | None = None) -> int:
-    """Compute and draw one figure of the book; without a name, say which there are."""
+    """Draw one figure of the book; without a name, say which there are."""
+    argv = sys.argv[1:] if argv is None else argv
+    where = Parser(prog="python -m iclbook figure", add_help=False)
+    where.add_argument(
+        "--book", type=Path, default=BOOK, metavar="FOLDER", help="of the chapters; default: %(default)s"
+    )  # fmt: skip
     parser = Parser(prog="python -m iclbook", description="The figures of the book.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="figure")
-    picture = commands.add_parser("figure", help="from nothing; no name lists them")
-    picture.add_argument("name", nargs="?", help="chapter.figure")
-    picture.add_argument("--scale", choices=("paper", "quick"), default="paper")
+    told = "draw NAME, its chapter's settings being flags; without a name, list all"
+    usage = f"{where.prog} [NAME] [--book FOLDER] [--save F.png] [--SETTING X ...]"
+    picture = commands.add_parser(
+        "figure", parents=[where], help=told, description=told, usage=usage
+    )
+    picture.add_argument("name", nargs="?", metavar="NAME", help="chapter.figure")
     picture.add_argument("--save", type=writable, metavar="F.png", help="default: NAME.png here")
-    options = parser.parse_args(argv)
-    parser.prog += " figure"
-    return attempt(lambda: figure(options, parser), parser)
+    name = next((word for word in argv[1:2] if not word.startswith("-")), None)
+    try:
+        figure, cells = found(name, where.parse_known_args(argv)[0].book) if name else (None, [])
+        known = chapter.parameters(cells)
+        settings_flags(picture, known.values())
+        options, rest = parser.parse_known_args(argv)
+        if rest:
+            raise ValueError(f"no {rest[0]}; NAME stands first, and NAME --help lists its flags")
+        if figure is None:
+            return attempt(lambda: listed(options.book), picture)
+        if not options.save:
+            writable(f"{name}.png")  # or with an animation's suffix
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        picture.error(str(error))
+    given = {name: value for name, value in vars(options).items() if name in known}
+    return attempt(lambda: drawn(figure, cells, given, options.save, picture), picture)
 
 
-def figure(options: argparse.Namespace, parser: Parser) -> int:
-    with needs("book"):
-        from iclbook import gallery
+def listed(folder: Path) -> int:
+    """Print what can be drawn, a line each."""
+    for name, path in in_folder(folder).items():
+        for figure in chapter.figures(name, chapter.read(path)).values():
+            print(f"{figure.name:<36} {figure.plain}")
+    return 0
 
-    if options.name is None:
-        print("\n".join(f"{name:<36} {gallery.title(name)}" for name in gallery.names()))
-        return 0
-    if options.name not in gallery.names():
-        parser.error(f"argument name: {options.name!r} is no figure; without a name all are listed")
-    if not options.save:
-        try:
-            writable(f"{options.name}.png")  # or with an animation's suffix
-        except argparse.ArgumentTypeError as error:
-            parser.error(f"argument --save: {error}")
-    made = gallery.make(options.name, options.scale)
-    path = options.save or Path(f"{options.name}{made.suffix}")
+
+def drawn(
+    figure: chapter.Figure, cells: list[dict], given: dict, path: Path | None, parser: Parser
+) -> int:
+    """Draw, write, and say what is to be seen."""
+    try:
+        with needs("book"):
+            made = chapter.draw(figure, cells, given)
+    except ValueError as error:
+        parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
+    path = path or Path(f"{figure.name}{made.suffix}")
     write_whole(path, lambda file: file.write(made.file()))
     print(f"{path}: {made.alt}")
     return 0
+
+
+def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
+    """The figure, and the cells of its chapter."""
+    stem = name.partition(".")[0]
+    path = in_folder(folder).get(stem)
+    cells = chapter.read(path) if path else []
+    figure = chapter.figures(stem, cells).get(name)
+    if figure is None:
+        raise ValueError(f"argument NAME: {name!r} is no figure; without a name all are listed")
+    return figure, cells
+
+
+def in_folder(folder: Path) -> dict[str, Path]:
+    """Its chapters."""
+    if names := chapter.notebooks(folder):
+        return names
+    raise ValueError(
+        f"argument --book: takes a folder with chapters (*.ipynb), not {str(folder)!r}"
+    )
+
+
+def settings_flags(parser: Parser, known: Iterable[chapter.Parameter]) -> None:
+    """A flag for each line of the chapter's parameters cell."""
+
+    def typed(parameter: chapter.Parameter):
+        def parse(text: str):
+            try:
+                return parameter.typed(text)
+            except ValueError as error:
+                raise argparse.ArgumentTypeError(str(error)) from None
+
+        return parse
+
+    for each in known:
+        told = f"{each.default}: {each.comment}".replace("%", "%%")
+        parser.add_argument(
+            f"--{each.name}", type=typed(each), default=argparse.SUPPRESS, metavar="X", help=told
+        )
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from numbers import Integral
 
 import numpy as np
 
+QUOTED = re.compile(r"<!--q (?P<mark>.+?)-->(?P<said>.*?)<!--/q-->")
 FORMAT = re.compile(r"\+?z?,?(\.\d+)?[defg%]")
 ABSENT = "–"
 

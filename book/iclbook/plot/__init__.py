@@ -1,6 +1,6 @@
 """Pictures: a vocabulary of panels, and the drawings that no run is behind."""
 
-from iclbook.plot.diagrams import rank_one_network
+from iclbook.plot.diagrams import merged_network, rank_one_network
 from iclbook.plot.panels import (
     agreement,
     animation,
@@ -14,6 +14,7 @@ from iclbook.plot.panels import (
     scaling,
     values,
 )
+from iclbook.plot.plane import plane
 
 __all__ = [
     "agreement",
@@ -24,6 +25,8 @@ __all__ = [
     "lines",
     "losses",
     "matrix",
+    "merged_network",
+    "plane",
     "rank_one_frame",
     "rank_one_network",
     "scaling",

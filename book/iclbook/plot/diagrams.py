@@ -1,6 +1,32 @@
 """Drawings of networks."""
 
+from iclbook.plot.panels import Panel
 from iclbook.plot.style import BLACK, BLUE, GREY, ORANGE, Figure, canvas, drawn, network
+
+
+def merged_network() -> Panel:
+    """Figure 1, left: merged attention as a network of two linear layers on z."""
+    inputs = [(0, 3 - i, rf"$z_{{{i + 1}}}$") for i in range(3)] + [(0, -1, r"$z_{D^2}$")]
+    hidden = [(1, 2.6, "1"), (1, 1.4, "2"), (1, -0.6, "$H$")]
+    output = [(2, 1, r"$\hat y$")]
+    thin = {"color": GREY, "linewidth": 0.7}
+    edges = [((x0, y0), (x1, y1), thin) for x0, y0, _ in inputs for x1, y1, _ in hidden]
+    edges += [((x0, y0), (2, 1), thin) for x0, y0, _ in hidden]
+
+    def draw(axes):
+        network(axes, [inputs, hidden, output], edges)
+        for x, y in ((0, 0.0), (1, 0.4)):
+            axes.annotate("⋮", (x, y), ha="center", va="center", fontsize=12)
+        for x, label in ((0.45, r"$W^{KQ}_h$"), (1.55, r"$v_h$")):
+            axes.annotate(label, (x, 3.35), ha="center", fontsize=9)
+        z = r"$\mathbf{z} = \mathrm{vec}(\beta\, x_q^\top)$"
+        axes.annotate(z, (0.6, -1.9), ha="center", fontsize=9)
+        axes.set(xlim=(-0.35, 2.35), ylim=(-2.2, 3.8))
+
+    says = (
+        "A network with the cubic features z as inputs, H hidden units and one output, all linear."
+    )
+    return Panel(draw, says, height=3.3)
 
 
 @drawn

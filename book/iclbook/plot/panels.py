@@ -251,51 +251,71 @@ def lines(
     simulated: Mapping[str, tuple[ArrayLike, ArrayLike]],
     theory: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
     says: str = "",
+    wide: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    levels: Sequence[float] = (),
     **settings,
 ) -> Panel:
-    """Named curves, solid; dashed in the same colour what theory says under the same name.
+    """Named curves, solid; dashed on each what theory says under the same name.
 
-    A theory of another name is dashed in grey. What a run did not reach is left out by the caller.
+    A theory of another name is dashed in grey. ``wide`` curves lie pale behind, in the colour of their
+    name; ``levels`` are dashed across. What a run did not reach is left out by the caller.
     """
-    theory = theory or {}
-    tones = dict(zip(simulated, colours(len(simulated)), strict=True))
+    theory, wide = theory or {}, wide or {}
+    names = list(dict.fromkeys([*simulated, *wide]))
+    tones = dict(zip(names, colours(len(names)), strict=True))
 
     def draw(axes):
-        for name, (x, y) in simulated.items():
-            at = thin(len(np.asarray(x)))
-            axes.plot(np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=name)
+        for drawn_, style in ((wide, {"linewidth": 4.5, "alpha": 0.3}), (simulated, {})):
+            for name, (x, y) in drawn_.items():
+                at = thin(len(np.asarray(x)))
+                label = None if drawn_ is wide and name in simulated else name
+                axes.plot(
+                    np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=label, **style
+                )
         for name, (x, y) in theory.items():
-            own = {"color": tones[name]} if name in tones else {"label": name}
+            own = {"color": BLACK, "zorder": 3} if name in tones else {"label": name}
             axes.plot(x, y, **(DASHED | own))
+        draw_levels(axes, levels, "")
         axes.set(**settings)
-        if len(simulated) > 1 or theory.keys() - simulated.keys():
+        if len(names) > 1 or theory.keys() - simulated.keys():
             axes.legend(fontsize=8)
 
     ends = [f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in simulated.items()]
     said = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'x')}: {'; '.join(ends)}"
-    said += ". Dashed, the theory" * bool(theory) + "."
+    said += f". Wide and pale: {', '.join(wide)}" * bool(wide)
+    said += ". Dashed, the theory" * bool(theory or len(levels)) + "."
     return Panel(draw, f"{said[0].upper()}{said[1:]}{says and ' ' + says}", width=6.6, height=3.3)
 
 
 def scaling(
-    x: ArrayLike, measured: ArrayLike, predicted: ArrayLike, name: str, **settings
+    x: ArrayLike, measured: ArrayLike, predicted: ArrayLike, name: str | Sequence[str], **settings
 ) -> Panel:
-    """Dots on dashed lines, both logarithmic, a column each: what shrinks or grows as a power."""
-    measured, predicted = np.asarray(measured), np.asarray(predicted)
+    """Dots on dashed lines, a column each, logarithmic if ``settings`` do not say otherwise.
+
+    The axis runs as x does. ``name`` is that of all columns, which are numbered, or one for each.
+    """
+    x, measured, predicted = map(np.asarray, (x, measured, predicted))
     tones = colours(measured.shape[1])
+    count = range(1, measured.shape[1] + 1)
+    names = [f"{name} {d}" for d in count] if isinstance(name, str) else name
+    settings = {"xscale": "log", "yscale": "log"} | settings
 
     def draw(axes):
-        for d, tone in enumerate(tones):
+        for d, (own, tone) in enumerate(zip(names, tones, strict=True)):
             axes.plot(x, predicted[:, d], **(DASHED | {"color": tone}))
-            axes.plot(x, measured[:, d], "o", color=tone, markersize=5, label=f"{name} {d + 1}")
-        axes.set(xscale="log", yscale="log", **settings)
-        axes.invert_xaxis()
+            axes.plot(x, measured[:, d], "o", color=tone, markersize=5, label=own)
+        axes.set(**settings)
+        if x[0] > x[-1]:
+            axes.invert_xaxis()
         axes.legend(fontsize=8)
 
-    worst = np.nanmax(np.abs(predicted / measured - 1))
+    if settings["yscale"] == "log":
+        scales, off = "both logarithmic", f"{np.nanmax(np.abs(predicted / measured - 1)):.1%}"
+    else:
+        scales, off = "the second linear", f"{np.nanmax(np.abs(predicted - measured)):.2g}"
     says = (
-        f"{settings.get('ylabel', name)} against {settings.get('xlabel', 'x')}, both logarithmic: dots "
-        f"within {worst:.1%} of dashed lines, from {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}."
+        f"{settings.get('ylabel', names[0])} against {settings.get('xlabel', 'x')}, {scales}: dots "
+        f"within {off} of dashed lines, from {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}."
     )
     return Panel(draw, says[0].upper() + says[1:], width=5.6, height=3.6)
 

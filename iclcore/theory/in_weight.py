@@ -5,12 +5,53 @@ To first order the loss is power − 2 Σ_h ⟨T, W_h ⊗ v_h⟩ with T[(d, a), 
 the first pair. T of a mixture is the mean of its kinds' T, weighted by their shares.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 import numpy as np
 from jaxtyping import Float
+from scipy.optimize import brentq
 
-from iclcore.models import Factors
-from iclcore.moments import Moments
+from iclcore.models import Model, Weights
+from iclcore.moments import Moments, averages, coefficients, mix
 from iclcore.task import Divisor, RegressionTask, divide_by
+
+Errors = dict[str, float]  # of one predictor on each kind of sequences
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Population averages of each kind of sequences, of which every mixture's are a weighted mean.
+
+    In context: each its own w. Shared: labelled by the one w. In weight: that w too, its context noise.
+    """
+
+    in_context: Moments
+    shared: Moments
+    in_weight: Moments
+
+    @property
+    def tests(self) -> dict[str, Moments]:
+        return {"in_weight": self.in_weight, "in_context": self.in_context}
+
+    def at(self, share: float) -> Moments:
+        """Of training sequences with this share in context, at share 0 as well with true labels."""
+        return mix([(share, self.in_context), (1 - share, self.shared)])
+
+    def errors(self, c: Float[np.ndarray, "O F"]) -> Errors:
+        """Of the predictor cᵀφ on each kind."""
+        return {name: getattr(self, name).loss(c) for name in self.__dataclass_fields__}
+
+    def trained(self, model: Model, weights: Weights) -> Errors:
+        """Of a model with these weights on each kind."""
+        kind = self.in_context.features
+        return self.errors(coefficients(model.factors(weights, kind.dim), kind))
+
+
+def kinds(task: RegressionTask, model: Model) -> Kinds:
+    """All kinds of a task's sequences; its own share in context plays no part."""
+    own, half, noise = (averages(replace(task, in_context=s), model) for s in (1, 0.5, 0))
+    return Kinds(own, mix([(2, half), (-1, own)]), noise)  # half is the mean of own and shared
 
 
 def pull(moments: Moments) -> Float[np.ndarray, "DE E"]:
@@ -44,14 +85,46 @@ def lone_rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[float, f
     return float(n * np.linalg.norm(cov @ cov)), float(n * np.linalg.norm(cov @ w) * spread)
 
 
-def leaving_step(start: Factors, moments: Moments, lr: float, part: float = 0.01) -> float:
+def leaving_step(
+    model: Model, start: Weights, moments: Moments, lr: float, part: float = 0.01
+) -> float:
     """When gradient descent from small (W, v) has lost ``part`` of its loss, by the first pair alone.
 
     Along the pair p_h = (l·W_h + r·v_h)/2 is multiplied by 1 + 2σ·lr a step, and the loss has fallen by
     2σ Σ_h p_h².
     """
     left, sigma, right = np.linalg.svd(pull(moments))
-    w, v = start
+    w, v = model.factors(start, moments.features.dim)
     along = (w.reshape(len(w), -1) @ left[:, 0] + v[:, 0] @ right[0]) / 2
     wanted = part * moments.power / (2 * sigma[0])
     return float(np.log(wanted / np.sum(along**2)) / (2 * np.log1p(2 * sigma[0] * lr)))
+
+
+def turn(parts: Kinds) -> float:
+    """The share at which the first pair of the pull lowers both test errors equally."""
+
+    def lead(share: float) -> float:
+        pair = first_pair(parts.at(share))
+        return gain(parts.in_weight, pair) - gain(parts.in_context, pair)
+
+    return float(brentq(lead, 0.5, 1.0, xtol=1e-6))
+
+
+def optimum(moments: Moments) -> Float[np.ndarray, "O F"]:
+    """c of the least loss that any linear attention can have, with features that never differ left at 0."""
+    return np.linalg.lstsq(moments.gram, moments.cross.T, rcond=1e-12)[0].T
+
+
+def border(errors: Callable[[float], Errors], least: float = 1e-3) -> float:
+    """The share at which ``errors(share)`` has both tests equal; 0 if that is below ``least``."""
+
+    def lead(share: float) -> float:
+        found = errors(share)
+        return found["in_weight"] - found["in_context"]
+
+    return float(brentq(lead, least, 1, xtol=least / 10)) if lead(least) < 0 else 0.0
+
+
+def best_border(parts: Kinds, least: float = 2e-8) -> float:
+    """The ``border`` of the least-squares optima, to four digits down to a share of 2·10⁻⁵."""
+    return border(lambda share: parts.errors(optimum(parts.at(share))), least)

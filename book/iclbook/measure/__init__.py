@@ -12,6 +12,7 @@ from iclbook.measure.linear import (
     owners,
     plateaus,
 )
+from iclbook.measure.mixtures import fallen, shared
 
 __all__ = [
     "Compared",
@@ -21,9 +22,11 @@ __all__ = [
     "courses",
     "crossing",
     "drop_times",
+    "fallen",
     "frames",
     "level_gap",
     "owners",
     "plateaus",
+    "shared",
     "thin",
 ]

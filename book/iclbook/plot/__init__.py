@@ -1,6 +1,8 @@
 """Pictures: a vocabulary of panels, and the drawings that no run is behind."""
 
 from iclbook.plot.diagrams import merged_network, rank_one_network
+from iclbook.plot.dots import dots
+from iclbook.plot.in_weight import phase_map, two_tests
 from iclbook.plot.panels import (
     agreement,
     animation,
@@ -20,15 +22,18 @@ __all__ = [
     "agreement",
     "animation",
     "curves",
+    "dots",
     "figure",
     "keys",
     "lines",
     "losses",
     "matrix",
     "merged_network",
+    "phase_map",
     "plane",
     "rank_one_frame",
     "rank_one_network",
     "scaling",
+    "two_tests",
     "values",
 ]

@@ -1,0 +1,95 @@
+"""Two tests of what was learned: along a run, and at the end of many."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from matplotlib.lines import Line2D
+
+from iclbook.measure import thin
+from iclbook.plot.panels import MARKS, Panel
+from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE
+from iclcore import History
+
+if TYPE_CHECKING:
+    from iclbook.data.phase_diagram import Map
+
+TESTS = {"in_weight": (ORANGE, "in-weight test"), "in_context": (BLUE, "in-context test")}
+LOW, TOP = 1.35, 1.5  # worse than no answer, at 1, all errors look the same
+ORDINARY = {"color": "white", "markeredgecolor": ORANGE, "markersize": 5, "zorder": 4}
+
+
+def two_tests(run: History, until: int) -> Panel:
+    """Training error and both test errors as far as this step; dashed, the least-squares floor."""
+    share, floor = run.task.in_context, run.floor
+    at = thin(min(until, len(run.steps)))
+    series = {"loss": (BLACK, "training"), **TESTS}
+
+    def draw(axes):
+        for name, (color, label) in series.items():
+            axes.plot(run.steps[at], run.series[name][at], color=color, label=label)
+        axes.axhline(floor, **DASHED)
+        axes.set_title(f"share in context: {share:g}", fontsize=10)
+        axes.set(xlabel="step", ylabel="mean squared error", ylim=(0, LOW), xlim=(0, until))
+        axes.locator_params(axis="x", nbins=4)
+        if share == 0:
+            axes.legend(fontsize=8, loc="center right")
+
+    ends = []
+    for name, (_, label) in series.items():
+        errors = run.series[name][at]
+        turned = bool(errors.min() < 0.95 * errors[-1])
+        ends.append(f"{label} {f'down to {errors.min():.2f}, then ' * turned}{errors[-1]:.2f}")
+    says = f"Share {share:g}, errors at the end: {', '.join(ends)}; floor {floor:.2f}."
+    return Panel(draw, says, height=2.7)
+
+
+def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
+    """Both test errors at the end of runs, by share and context length, and where they are equal.
+
+    Marks are the border after more steps; dashed, the border of the least-squares ``optimum``.
+    """
+    later = sorted({times for _, times in found.borders} - {1})
+    marks = dict(zip(later, MARKS[1:], strict=False))
+    lead = found.errors["in_weight"] - found.errors["in_context"]
+    best = [optimum[length] for length in found.lengths]
+
+    def draw(*axes):
+        for part, (test, errors) in zip(axes, found.errors.items(), strict=True):
+            image = part.pcolormesh(
+                found.shares, found.lengths, errors, cmap="Blues", vmin=0, vmax=TOP, rasterized=True
+            )
+            part.contour(found.shares, found.lengths, lead, [0], colors=ORANGE, linewidths=1.8)
+            part.plot(
+                best, found.lengths, **(DASHED | {"color": BLACK, "linewidth": 1.6, "zorder": 3})
+            )
+            for (length, times), share in found.borders.items():
+                if times in marks:
+                    part.plot(share, length, marks[times], clip_on=False, **ORDINARY)
+            part.set_title(f"{TESTS[test][1]} error", fontsize=10)
+            part.set(yscale="log", xlabel="share in context", xlim=(0.0, 1.0), ylim=(1, 100))
+            part.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
+            part.minorticks_off()
+        axes[0].set_ylabel("context length $N$")
+        whole = axes[0].figure
+        whole.colorbar(image, ax=axes, label="mean squared error", extend="max", shrink=0.9)
+        key = [Line2D([], [], color=ORANGE, linewidth=1.8,
+                      label=f"both equal after {found.steps:,} steps")]  # fmt: skip
+        key += [
+            Line2D(
+                [], [], linestyle="", marker=mark, **ORDINARY, label=f"after {times} times as many"
+            )
+            for times, mark in marks.items()
+        ]
+        key.append(Line2D([], [], **(DASHED | {"color": BLACK}), label="least-squares optimum"))
+        whole.legend(handles=key, loc="outside upper center", ncols=4, fontsize=8)
+
+    at = {length: found.borders[length, 1] for length in (1, 8, 100)}
+    moved = ", ".join(f"{found.borders[25, times]:.3f} after {times} times" for times in later)
+    says = (
+        "Two heat maps, share of in-context sequences by context length. A border where both errors are "
+        "equal parts them: left of it and below the in-weight error is low, on the other side the "
+        f"in-context error. It runs from share {at[1]:.2f} at a context of 1 through {at[8]:.2f} at 8 to "
+        f"{at[100]:.2f} at 100. At a context of 25 it moves from {found.borders[25, 1]:.3f} to {moved} as "
+        f"many steps; the least-squares optimum's dashed border is at {optimum[25]:.3f} there."
+    )
+    return Panel(draw, says, widths=(1.0, 1.0), height=4.2, width=8.4)

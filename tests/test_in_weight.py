@@ -1,0 +1,92 @@
+"""Mixtures of in-context and in-weight sequences: their averages, growth and optimum, without a chapter."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclbook import measure
+from iclcore import MergedAttention, RegressionTask, reference, train
+from iclcore.moments import of_population, of_sequences
+from iclcore.theory import in_weight
+
+WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1e-6)
+
+
+@pytest.mark.parametrize("spectrum", ["white", "power"])
+@pytest.mark.parametrize("dim", [2, 5])
+def test_rates_of_each_kind_alone(dim, spectrum):
+    task = RegressionTask(dim=dim, context=300, spectrum=spectrum)
+    parts = in_weight.kinds(task, MODEL)
+    context, weights = in_weight.lone_rates(task)
+    close(np.linalg.norm(in_weight.pull(parts.in_context), 2), context)
+    # what the query itself has in S is a part of order 1/N
+    close(np.linalg.norm(in_weight.pull(parts.shared), 2) / weights, 1, within=2 / task.context)
+    if spectrum == "white":
+        close(weights / context, 1 + dim)
+
+
+def test_the_optimum_of_a_mixture_is_that_of_its_sequences():
+    """The kinds' averages, put together at a share, against sequences drawn at this share."""
+    task = replace(WHITE, in_context=0.3)
+    mixture = in_weight.kinds(WHITE, MODEL).at(0.3)
+    close(mixture.gram, of_population(task, MODEL).gram)
+    close(mixture.loss(in_weight.optimum(mixture)), mixture.floor())
+    sampled = of_sequences(task.sample(40_000, seed=1), MODEL)
+    # 40,000 sequences: a standard deviation of 0.0011, four times, and 0.0003 for what a fit gains
+    close(mixture.floor(), sampled.floor(), within=0.005)
+
+
+def test_the_floor_rises_with_the_share():
+    parts = in_weight.kinds(WHITE, MODEL)
+    assert np.all(np.diff([parts.at(share).floor() for share in np.arange(1, 101) / 100]) > 0)
+
+
+def test_the_start_dates_the_escape_and_the_pull_orders_it():
+    """From weights so small that σ₁ alone counts; a hundredth of the loss is where the quadratic part is
+    a hundredth of it too, so some thousandths. On both sides of the turn, a quarter of what is left of 1."""
+    task = replace(WHITE, dim=2, context=10)
+    parts = in_weight.kinds(task, MODEL)
+    turn = in_weight.turn(parts)
+    for share, weights_first in ((turn - (1 - turn) / 4, True), (turn + (1 - turn) / 4, False)):
+        mixture, small = parts.at(share), replace(MODEL, init=1e-8)
+        rate = 0.05 / np.linalg.norm(in_weight.pull(mixture), 2)
+        start = small.start(task.dim, seed=1)
+        step = in_weight.leaving_step(small, start, mixture, rate)
+        run = train(small, mixture, int(1.3 * step), rate, start=start, tests=parts.tests)
+        close(measure.fallen(run.loss, 0.01) / step, 1, within=0.003)
+        falls = [measure.fallen(run.series[test], 1e-3) for test in parts.tests]
+        assert measure.ascending(falls) == weights_first
+
+
+def test_errors_are_those_that_a_run_records():
+    parts = in_weight.kinds(replace(WHITE, context=5), MODEL)
+    run = train(MODEL, parts.at(0.3), 301, 0.01, tests=parts.tests, snapshots=[300])
+    weights = {name: array[0] for name, array in run.snapshots.items()}
+    errors = parts.trained(MODEL, weights)
+    close([errors[test] for test in parts.tests], [run.series[test][-1] for test in parts.tests])
+    close(0.3 * errors["in_context"] + 0.7 * errors["shared"], run.loss[-1])
+
+
+def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
+    for length, least in ((1, 0.7), (4, 0.2), (20, 0.005)):
+        parts = in_weight.kinds(replace(WHITE, context=length), MODEL)
+        share = in_weight.best_border(parts)
+        errors = parts.errors(in_weight.optimum(parts.at(share)))
+        close(
+            errors["in_weight"], errors["in_context"], within=1e-6
+        )  # the share to 2e-9, times a slope
+        assert share > least
+    assert in_weight.border(lambda share: {"in_weight": 1.0, "in_context": 0.5}) == 0
+
+
+def test_the_shared_sequences_of_a_draw():
+    """100 · .29 is a little less than 29, and the published code rounds down."""
+    draw = reference.sample(replace(WHITE, in_context=0.29), 100)
+    own = measure.shared(draw)["shared"]
+    assert len(own) == 72 and own.task == draw.task
+    solved = np.linalg.lstsq(own.x.reshape(-1, 4), own.y.reshape(-1), rcond=None)[1]
+    close(solved, [0.0], within=1e-9)  # one vector fits them all, to float32
+    for share in (0, 1):
+        assert not measure.shared(reference.sample(replace(WHITE, in_context=share), 20))

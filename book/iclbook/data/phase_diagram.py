@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from iclcore import MergedAttention, RegressionTask, train
 from iclcore.history import write_whole
+from iclcore.sweep.workers import Cores
 from iclcore.theory import in_weight
-from iclcore.workers import Cores
 
 TABLE = Path(__file__).with_suffix(".npz")
 SHARES, LENGTHS = np.arange(1, 101) / 100, range(1, 101)

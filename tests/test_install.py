@@ -100,7 +100,8 @@ def alone(script, folder):
 
 
 def test_what_pip_install_brings_runs_the_example_and_theory(tmp_path):
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    example = "\n".join(blocks)
     script = """
 from iclcore.sweep.chunks import sampled_moments
 from iclcore.cli import main

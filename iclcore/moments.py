@@ -16,7 +16,6 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from tqdm import tqdm
 
-from iclcore.compiled import fill_features
 from iclcore.models import CubicMLP, Factors, Model, scoring
 from iclcore.task import RegressionTask, Sequences, divide_by
 
@@ -129,6 +128,8 @@ def _known_population(task: RegressionTask, model: Model) -> Moments:
 
 def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
+    from iclcore.compiled import fill_features
+
     kind = features(model, data.x.shape[2], data.y.shape[2])
     gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
     power = 0.0

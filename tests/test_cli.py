@@ -163,21 +163,6 @@ def test_bad_input(flags, named, says, in_folder, capsys):
     assert not list(in_folder.iterdir())
 
 
-# that training would blow up, that memory is short, that an engine cannot: the compiled engine is asked
-ASKED = (
-    "diverges",
-    "takes less",
-    "takes less: this needs",
-    "takes less: this needs more than 10^15 GB",
-    "at most 0.04 with",
-    "takes at most 80 with",
-    "at least 5 sequences",
-    "at most 8,000 features",
-    "linear models",
-    "GB",
-)
-
-
 def test_a_refusal_loads_neither_torch_nor_numba(in_folder):
     """Both take longer than half a second, in which a refusal is there."""
     script = """
@@ -195,7 +180,7 @@ for name, lines in json.load(sys.stdin).items():
         assert name not in sys.modules, (name, line)
 """
     lines = [["train", *shlex.split(flags)] for flags, *_ in BAD]
-    light = [line for line, (*_, says) in zip(lines, BAD, strict=True) if says not in ASKED]
+    light = [line for line in lines if "--softmax" not in line]  # which asks whether numba compiles
     light += [["--fish"], ["train", "--fish"], ["theory", "--softmax"], ["theory", "--rank", "2"]]
     light += [["sweep", "--out", "out", "--grid", axes] for axes in ("rnk=1,2", "rank=1,2")]
     done = subprocess.run(

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
 
 from iclcore.checks import positive, whole
 from iclcore.models import SeparateAttention, Weights
@@ -220,6 +219,8 @@ def _escape_integral(x: float) -> float:
 
 def _invert(level: float) -> float:
     """x in (0, 1) with _escape_integral(x) = level."""
+    from scipy.optimize import brentq
+
     # 1 − x is resolved down to e^−40; beyond that s has reached its limit to double precision
     high = 1 - np.exp(-36)
     if _escape_integral(high) <= level:

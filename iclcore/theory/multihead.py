@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.integrate import solve_ivp
 
 from iclcore.checks import positive, whole
 
@@ -183,6 +182,8 @@ def flow(
     weights that have decayed cross zero by round-off and run away (final loss 5.43, not 6.42). Many
     starts go in one array. From a given start only the first time in ``t`` counts as its time.
     """
+    from scipy.integrate import solve_ivp
+
     omega0, mu0 = np.asarray(omega0, dtype=float), np.asarray(mu0, dtype=float)
     t = np.atleast_1d(np.asarray(t, dtype=float))
     check(task, omega0, mu0)

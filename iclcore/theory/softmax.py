@@ -14,7 +14,6 @@ stays zero, as the x entries of a value do: to them all odd averages over w vani
 
 import numpy as np
 from jaxtyping import Float
-from scipy.integrate import solve_ivp
 
 from iclcore.checks import share
 from iclcore.models import Weights, scoring
@@ -71,6 +70,8 @@ def escape_from(
 
 def _flow(drive, drag, power, weights, horizon, gone):
     """v̇_h = 2⟨A, U_h⟩ − 2κ Σ v, U̇_h = 2A v_h, or the same through U_h = Q_hᵀK_h, until the event."""
+    from scipy.integrate import solve_ivp
+
     parts = [array for name, array in sorted(weights.items()) if name != "value"]
     dim = len(drive)
     first = [weights["value"][:, -1, -1], *(part[..., :dim] for part in parts)]

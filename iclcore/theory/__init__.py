@@ -19,9 +19,11 @@ from iclcore.theory.linear import (
     rates,
     regression,
     rms,
+    top_spread,
     white_course,
     white_start,
 )
+from iclcore.theory.low_rank import head_value, wait_slope
 from iclcore.theory.saddles import Drop, staircase
 from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
 
@@ -37,6 +39,7 @@ __all__ = [
     "growth_rate",
     "head_course",
     "head_limit",
+    "head_value",
     "learned",
     "losses_at",
     "merged_growth",
@@ -49,6 +52,8 @@ __all__ = [
     "rms",
     "small_scores",
     "staircase",
+    "top_spread",
+    "wait_slope",
     "white_course",
     "white_start",
 ]

@@ -14,7 +14,7 @@ steps. N counts labelled examples, not the query. Losses are for one output or t
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from iclcore.checks import positive, whole
 from iclcore.models import SeparateAttention, Weights
@@ -52,6 +52,18 @@ def plateau_losses(task: RegressionTask) -> Float[np.ndarray, " levels"]:
     """
     a, b = rates(task, "tokens" if task.every_length else "context")
     return task.eigenvalues.sum() - np.concatenate([[0], np.cumsum(a**2 / b)])
+
+
+def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
+    """Standard deviation of L(M_0), the mean of y_q², over the first P sequences of a published set;
+    the last of ``sizes`` is all of it.
+
+    Var y_q² = 2 tr² + 6 tr Λ², and of this 2 tr Λ² is that of wᵀΛw. The published draw whitens w, so
+    that the sum of wᵀΛw over the whole set is fixed: as in a sample without replacement.
+    """
+    lam = task.eigenvalues
+    own = 2 * (1 - sizes / sizes[-1]) * np.sum(lam**2)
+    return np.sqrt((2 * lam.sum() ** 2 + 4 * np.sum(lam**2) + own) / sizes)
 
 
 def pcr_predictor(

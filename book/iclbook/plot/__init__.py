@@ -3,6 +3,16 @@
 from iclbook.plot.diagrams import merged_network, rank_one_network
 from iclbook.plot.dots import dots
 from iclbook.plot.in_weight import phase_map, two_tests
+from iclbook.plot.low_rank import (
+    balance,
+    drifts,
+    floors,
+    lengths,
+    level_shifts,
+    stairs,
+    survival,
+    taken,
+)
 from iclbook.plot.panels import (
     agreement,
     animation,
@@ -21,10 +31,15 @@ from iclbook.plot.plane import plane
 __all__ = [
     "agreement",
     "animation",
+    "balance",
     "curves",
     "dots",
+    "drifts",
     "figure",
+    "floors",
     "keys",
+    "lengths",
+    "level_shifts",
     "lines",
     "losses",
     "matrix",
@@ -34,6 +49,9 @@ __all__ = [
     "rank_one_frame",
     "rank_one_network",
     "scaling",
+    "stairs",
+    "survival",
+    "taken",
     "two_tests",
     "values",
 ]

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from iclbook.studies import finite_data, sequences
+from iclbook.measure import overfit as fitted_noise
+from iclbook.studies import sequences
 from iclcore import reference
 from iclcore.history import History
 from iclcore.models import MergedAttention, Model, SeparateAttention
@@ -46,7 +47,7 @@ def same_curve(scale: str = "paper") -> Same:
 
 def overfit(scale: str = "paper") -> dict[str, float]:
     """By what share the floor of 5,000 sequences lies below the population's loss at D = 4."""
-    kappa, error = finite_data.overfit(RegressionTask(), sequences(scale, 200_000))
+    kappa, error = fitted_noise(RegressionTask(), sequences(scale, 200_000))
     return {"kappa": kappa, "error": error, "share": kappa / 5000}
 
 

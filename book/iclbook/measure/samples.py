@@ -1,0 +1,89 @@
+"""What a finite sample makes of linear attention: levels and floors of its own, and its edge."""
+
+import numpy as np
+from jaxtyping import Float
+
+from iclcore import History, MergedAttention, RegressionTask, Sequences, theory
+from iclcore.compiled import fill_features
+from iclcore.descent import gradient
+from iclcore.edge import sharpness
+from iclcore.moments import CHUNK, Moments, averages, coefficients, of_population
+
+LINEAR = MergedAttention(heads=1)  # the averages of all linear attention are the same
+
+
+def sample_levels(data: Sequences) -> Float[np.ndarray, " levels"]:
+    """The least loss on these sequences of M = Σ_{d ≤ m} μ_d e_d e_dᵀ, for m = 0 … D."""
+    moments = averages(data, LINEAR)
+    c = _directions(data.task, moments)
+    gram, cross = c @ moments.gram @ c.T, c @ moments.cross[0]
+    gains = [cross[:m] @ np.linalg.solve(gram[:m, :m], cross[:m]) for m in range(len(c) + 1)]
+    return moments.power - np.array(gains)
+
+
+def loss_of_best(data: Sequences) -> float:
+    """Their mean squared error under M_D, which is the best for infinitely many."""
+    moments = averages(data, LINEAR)
+    return moments.loss(theory.learned(data.task)[None] @ _directions(data.task, moments))
+
+
+def floor_of_matrices(data: Sequences) -> float:
+    """The least loss of ŷ = βᵀ M x_q over all M: of the features only β_a x_q[d] = x_q[d] S[a, y]."""
+    moments = averages(data, LINEAR)
+    kind = moments.features
+    kept = (np.arange(kind.dim)[:, None] * kind.pairs + kind.pair[: kind.dim, -1]).ravel()
+    gram, cross = moments.gram[np.ix_(kept, kept)], moments.cross[0, kept]
+    return moments.power - float(cross @ np.linalg.solve(gram, cross))
+
+
+def floor(data: Sequences) -> float:
+    """The least loss of any linear attention."""
+    return averages(data, LINEAR).floor()
+
+
+def _directions(task: RegressionTask, moments: Moments) -> Float[np.ndarray, "D F"]:
+    """c of the predictors (βᵀe_d)(e_dᵀx_q)."""
+    found = []
+    for e in task.eigenvectors.T:
+        key, value = np.append(e, 0)[None, None], np.append(0 * e, 1)[None, None]
+        found.append(coefficients((key, e[None, None], value), moments.features)[0])
+    return np.stack(found)
+
+
+def overfit(task: RegressionTask, count: int) -> tuple[float, float]:
+    """κ = tr(G⁻¹ E[r²φφᵀ])/σ² by Monte Carlo over ``count`` sequences, and its standard error.
+
+    r = y_q − cᵀφ is what the best predictor leaves, σ² = E[r²], G = E[φφᵀ]. A fit to P sequences
+    lowers their mean r² by gᵀG⁻¹g to leading order, with g = ⟨rφ⟩ of mean zero and covariance
+    E[r²φφᵀ]/P: on average by σ²κ/P. κ would be the number of features if r² did not depend on them.
+    """
+    moments = of_population(task, LINEAR)
+    root = np.linalg.inv(np.linalg.cholesky(moments.gram))
+    c = np.linalg.solve(moments.gram, moments.cross[0])
+    left = moments.power - moments.cross[0] @ c
+    size = min(CHUNK, count)
+    phi, found = np.empty((size, moments.features.size)), []
+    for seed in range(count // size):
+        data = task.sample(size, seed=seed)
+        fill_features(data.x, data.y, *moments.features.places, 1, phi)
+        r = data.y[:, -1, 0] - phi @ c
+        found.append(np.sum(((r[:, None] * phi) @ root.T) ** 2) / size / left)
+    return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found)))
+
+
+def edge(run: History) -> float:
+    """2/sharpness where the run ended, of the loss on its own data."""
+    factors = run.model.factors(run.final, run.task.dim)
+    return 2 / sharpness(lambda at: gradient(at, run.moments), factors)
+
+
+def rises(run: History) -> bool:
+    """Whether the loss rises anywhere, by more than any rounding."""
+    return bool(np.any(np.diff(run.loss) > 1e-6))
+
+
+def squares(run: History) -> Float[np.ndarray, "3 heads kept"]:
+    """|v|², |K|², |Q|² of every head at the kept steps, of all that can move."""
+    key, query, v = run.model.factors(run.snapshots, run.task.dim)
+    sizes = [np.sum(part**2, axis=(-1, -2)) for part in (v, key, query)]
+    return np.stack(sizes).swapaxes(1, 2)

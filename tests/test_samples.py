@@ -1,0 +1,75 @@
+"""What a sample makes of the levels, of the floor and of the edge, without a chapter."""
+
+import numpy as np
+from conftest import close
+
+from iclbook import measure
+from iclcore import (
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    reference,
+    theory,
+    train,
+)
+from iclcore.moments import coefficients, of_population, of_sequences
+
+
+def test_levels_and_floors_are_least_squares_of_the_sequences_themselves():
+    """Against lstsq on βᵀ e_d e_dᵀ x_q, on all β_a x_q[d], and M_D applied to each sequence."""
+    task = RegressionTask(dim=3, context=9, seed=2)
+    data = task.sample(400, seed=1)
+    y, beta = data.y[:, -1, 0], np.einsum("pnd,pn->pd", data.x[:, :-1], data.y[:, :-1, 0])
+    along = (beta @ task.eigenvectors) * (data.x[:, -1] @ task.eigenvectors)
+    every = np.einsum("pa,pd->pad", beta, data.x[:, -1]).reshape(400, 9)
+
+    def least(features):
+        fit = np.linalg.lstsq(features, y, rcond=None)[0] if features.shape[1] else np.zeros(0)
+        return np.mean((y - features @ fit) ** 2)
+
+    close(measure.sample_levels(data), [least(along[:, :m]) for m in range(4)])
+    close(measure.floor_of_matrices(data), least(every))
+    close(measure.loss_of_best(data), np.mean((y - along @ theory.learned(task)) ** 2))
+    assert measure.floor(data) < measure.floor_of_matrices(data) < measure.sample_levels(data)[3]
+
+
+def test_below_the_edge_a_run_only_falls():
+    """Full-batch descent, down to the rounding of a loss, and past the edge it does not.
+
+    A loss is a sum of F² + 2F terms, and rounds by less than F units of the last place of their size.
+    """
+    task, model = RegressionTask(dim=8, spectrum="power"), SeparateAttention(9, 5e-3, rank=8)
+    data = reference.sample(task, 4000, seed=0)
+    run = train(model, data, 9000, 0.016)
+    c = coefficients(model.factors(run.final, 8), run.moments.features)[0]
+    terms = run.moments.power + 2 * np.abs(run.moments.cross[0]) @ np.abs(c)
+    terms += np.abs(c) @ np.abs(run.moments.gram) @ np.abs(c)
+    rounding = len(c) * np.finfo(float).eps * terms
+    assert rounding < 1e-10  # far below what a rising loss rises by
+    assert np.diff(run.loss).max() <= rounding and not measure.rises(run)
+    assert run.loss[-1] < 1.2 * theory.plateau_losses(task)[-1]  # all is learned
+    assert 0.016 < measure.edge(run) < 0.022
+    assert measure.rises(train(model, data, 9000, 1.2 * measure.edge(run)))
+
+
+def test_squares_are_of_all_that_can_move():
+    """Their differences are what ``conserved`` says, at every kept step."""
+    task, model = RegressionTask(dim=3, context=5), SeparateAttention(heads=2, rank=2, init=0.3)
+    run = train(model, task, 4, 0.01, seed=1, snapshots=2)
+    found = measure.squares(run)
+    assert found.shape == (3, 2, 3)
+    for i, weights in ((0, run.start), (2, run.final)):
+        close(-np.diff(found[:, :, i], axis=0), theory.conserved(weights, 3))
+
+
+def test_a_fit_gains_by_what_its_residuals_and_features_have_in_common():
+    """κ of the floor law against what least squares gains on 60 drawn sets, in standard errors."""
+    task, model = RegressionTask(dim=2, context=15), MergedAttention(heads=1)
+    kappa, error = measure.overfit(task, 100_000)
+    exact = of_population(task, model)
+    c = np.linalg.solve(exact.gram, exact.cross.T).T
+    sets = [of_sequences(task.sample(4000, seed=seed), model) for seed in range(500, 560)]
+    gains = [4000 * (each.loss(c) - each.floor()) / exact.loss(c) for each in sets]
+    spread = np.std(gains, ddof=1) / np.sqrt(len(sets))
+    assert abs(np.mean(gains) - kappa) < 4 * np.hypot(error, spread)
+    assert kappa - 4 * error > 2 * c.size  # far from the count of features, 12

@@ -5,6 +5,7 @@ examples is M = (Λ + (tr Λ/T) I)⁻¹: λ_d³ and λ_d² of ``rates`` combine 
 same holds for any mixture of lengths, with 1/T replaced by ⟨n/T²⟩/⟨n/T⟩.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +29,9 @@ def ridge_predictor(task: RegressionTask, tokens: float) -> Float[np.ndarray, "D
 
 
 def losses_at(
-    task: RegressionTask, predictor: Float[np.ndarray, "D D"], context: Int[np.ndarray, " lengths"]
+    task: RegressionTask,
+    predictor: Float[np.ndarray, "D D"],
+    context: Sequence[int] | Int[np.ndarray, " lengths"],
 ) -> Float[np.ndarray, " lengths"]:
     """L_n(M) = tr Λ − 2⟨A_n, M⟩ + tr(Mᵀ C_n M Λ) of one M at each number n of examples."""
     tasks = [replace(task, context=int(n), every_length=False) for n in context]
@@ -36,7 +39,7 @@ def losses_at(
 
 
 def best_at(
-    task: RegressionTask, context: Int[np.ndarray, " lengths"]
+    task: RegressionTask, context: Sequence[int] | Int[np.ndarray, " lengths"]
 ) -> Float[np.ndarray, " lengths"]:
     """The least loss at each number of examples, each with an M of its own."""
     tasks = [replace(task, context=int(n), every_length=False) for n in context]

@@ -1,7 +1,9 @@
 """One function a figure: what a study found in, a picture with its alt text out."""
 
 from iclbook.figures import (
+    conservation,
     context_length,
+    finite_data,
     how_it_is_fast,
     optimality,
     small_scores,
@@ -14,7 +16,9 @@ from iclbook.plot.style import Figure
 
 __all__ = [
     "Figure",
+    "conservation",
     "context_length",
+    "finite_data",
     "how_it_is_fast",
     "optimality",
     "small_scores",

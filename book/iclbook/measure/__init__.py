@@ -2,6 +2,7 @@
 
 from iclbook.measure.curves import ascending, crossing, thin
 from iclbook.measure.landings import KINDS, Landings, about, landings, steps_near
+from iclbook.measure.lengths import errors_at, fresh
 from iclbook.measure.linear import (
     Compared,
     Course,
@@ -37,10 +38,12 @@ __all__ = [
     "crossing",
     "drop_times",
     "edge",
+    "errors_at",
     "fallen",
     "floor",
     "floor_of_matrices",
     "frames",
+    "fresh",
     "landings",
     "level_gap",
     "loss_of_best",

@@ -1,11 +1,13 @@
 """Context lengths: one ridge for many lengths, and the loss of a predictor at every other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import close
 
-from iclbook.studies import context_length as study
-from iclcore import RegressionTask, theory
+from iclbook import measure
+from iclcore import MergedAttention, RegressionTask, theory, train
 
 
 @pytest.mark.parametrize("every_length", [False, True])
@@ -45,40 +47,31 @@ def test_losses_at_other_lengths_by_monte_carlo():
 
 
 def test_all_lengths_are_slower_by_the_ratio_of_rates():
-    for kind in ("merged", "separate"):
-        later = study.escapes(kind, "all") / study.escapes(kind, "one")
-        drives = [theory.rates(task, "tokens")[0][0] for task in study.TASKS.values()]
-        close(later, drives[1] / drives[0], within=2e-3)  # a tenth of the loss, finite steps
+    """Ten times smaller merged weights, on two lengths and on one. Each step multiplies by 1 + 2|a|·lr;
+    what is not yet small when a tenth of the loss has gone is the same for both sizes."""
+    one = RegressionTask(dim=2, context=2)
+    waits = []
+    for task in (replace(one, every_length=True), one):
+        steps = []
+        for size in (1e-4, 1e-5):
+            model = MergedAttention(heads=2, init=size, divisor="tokens")
+            run = train(model, task, 1500, 0.05, seed=1)
+            steps.append(measure.fallen(run.loss, 0.1))
+        waits.append(0.05 * (steps[1] - steps[0]))
+    step = np.log1p(0.05 * theory.growth_rate(one, "tokens"))
+    close(waits[1], 0.05 * np.log(10) / step, within=1e-3)
+    drives = [theory.rates(task, "tokens")[0][0] for task in (one, replace(one, every_length=True))]
+    close(waits[0] / waits[1], drives[0] / drives[1], within=2e-3)
 
 
-def test_training_ends_on_the_ridge():
-    found = study.predictors().facts
-    assert 10 < found["effective"] < 11  # a closed form, no measurement
-    assert found["gap"] < 0.05  # 5,000 sequences
-    facts = study.training().facts
-    for kind in ("merged", "separate"):
-        for name in study.TASKS:
-            # one draw of 5,000, whose level has a standard deviation of 0.006 or less
-            close(facts[f"{kind}_end_{name}"], facts[f"level_{name}"], within=0.015)
-
-
-def test_linear_attention_lies_on_its_formula():
-    fresh = study.fresh_data("paper", study.LONGEST, 2000)
-    model = study.MergedAttention(8, divisor="tokens")
-    contexts = np.array([1, 3, 10, 31, 100])
-    for name, task in study.TASKS.items():
-        weights = study.linear_run("paper", "merged", name).final
-        ridge = theory.ridge_predictor(study.ONE, theory.effective_tokens(task))
-        ratio = study.errors_at(model, weights, fresh, contexts)
-        ratio = ratio / theory.losses_at(study.ONE, ridge, contexts)
-        assert np.abs(ratio - 1).max() < 0.12, ratio  # 2,000 fresh sequences, 5,000 trained on
-
-
-def test_softmax_makes_the_same_compromise():
-    found = study.testing("quick").facts
-    assert found["soft_all_1"] < found["soft_one_1"]
-    for name in study.TASKS:  # a matrix fixed for shorter contexts: no softmax goes to zero
-        assert found[f"soft_{name}_1000"] > 3 * found["best_1000"]
-    assert found["ideal"] < found["mean_all"] < found["mean_one"]
-    # with one example both matrices are worse than zero, whose error is the trace, 1
-    assert found["one_1"] > found["all_1"] > 1 > found["best_1"]
+def test_errors_at_other_lengths_are_those_of_the_formula():
+    """Of a run on one length, exactly the population's M in the end: fresh sequences cut into pieces."""
+    task = RegressionTask(dim=2, context=9)
+    model = MergedAttention(heads=2, init=0.1, divisor="tokens")
+    run = train(model, task, 3000, 0.2, seed=1)
+    fresh = measure.fresh(task, 4000, longest=9, seed=2)
+    found = measure.errors_at(run, fresh, [1, 4, 9])
+    ridge = theory.ridge_predictor(task, theory.effective_tokens(task))
+    wanted = theory.losses_at(task, ridge, np.array([1, 4, 9]))
+    # 4,000 sequences: squared errors of twice their mean or less, to four standard errors
+    close(list(found.values()) / wanted, np.ones(3), within=4 * 2 / np.sqrt(4000) / 2)

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from iclcore import History, RegressionTask, Sequences
-from iclcore.modules import module
 
 
 def fresh(task: RegressionTask, sequences: int, longest: int, seed: int) -> Sequences:
@@ -25,6 +23,10 @@ def errors_at(run: History, data: Sequences, contexts: Sequence[int]) -> dict[in
     A sequence is cut into as many pieces as it has room for; where these are fewer than four it is
     turned around, so that other tokens become the query.
     """
+    import torch
+
+    from iclcore.modules import module
+
     net, errors = module(run.model, run.final, 1), {}
     for n in contexts:
         pieces = data.x.shape[1] // (n + 1)

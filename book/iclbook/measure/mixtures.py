@@ -5,10 +5,9 @@ from jaxtyping import Float
 
 from iclbook.measure.curves import crossing
 from iclcore import Sequences
-from iclcore.reference import Published
 
 
-def shared(data: Published) -> dict[str, Sequences]:
+def shared(data: Sequences) -> dict[str, Sequences]:
     """The training sequences of the shared task vector, as one more test; none at a share of 0 or 1.
 
     At 0 their contexts are noise, which is another test.

@@ -288,34 +288,24 @@ def lines(
 
 
 def scaling(
-    x: ArrayLike, measured: ArrayLike, predicted: ArrayLike, name: str | Sequence[str], **settings
+    x: ArrayLike, measured: ArrayLike, predicted: ArrayLike, name: str, **settings
 ) -> Panel:
-    """Dots on dashed lines, a column each, logarithmic if ``settings`` do not say otherwise.
-
-    The axis runs as x does. ``name`` is that of all columns, which are numbered, or one for each.
-    """
-    x, measured, predicted = map(np.asarray, (x, measured, predicted))
+    """Dots on dashed lines, both logarithmic, a column each: what shrinks or grows as a power."""
+    measured, predicted = np.asarray(measured), np.asarray(predicted)
     tones = colours(measured.shape[1])
-    count = range(1, measured.shape[1] + 1)
-    names = [f"{name} {d}" for d in count] if isinstance(name, str) else name
-    settings = {"xscale": "log", "yscale": "log"} | settings
 
     def draw(axes):
-        for d, (own, tone) in enumerate(zip(names, tones, strict=True)):
+        for d, tone in enumerate(tones):
             axes.plot(x, predicted[:, d], **(DASHED | {"color": tone}))
-            axes.plot(x, measured[:, d], "o", color=tone, markersize=5, label=own)
-        axes.set(**settings)
-        if x[0] > x[-1]:
-            axes.invert_xaxis()
+            axes.plot(x, measured[:, d], "o", color=tone, markersize=5, label=f"{name} {d + 1}")
+        axes.set(xscale="log", yscale="log", **settings)
+        axes.invert_xaxis()
         axes.legend(fontsize=8)
 
-    if settings["yscale"] == "log":
-        scales, off = "both logarithmic", f"{np.nanmax(np.abs(predicted / measured - 1)):.1%}"
-    else:
-        scales, off = "the second linear", f"{np.nanmax(np.abs(predicted - measured)):.2g}"
+    worst = np.nanmax(np.abs(predicted / measured - 1))
     says = (
-        f"{settings.get('ylabel', names[0])} against {settings.get('xlabel', 'x')}, {scales}: dots "
-        f"within {off} of dashed lines, from {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}."
+        f"{settings.get('ylabel', name)} against {settings.get('xlabel', 'x')}, both logarithmic: dots "
+        f"within {worst:.1%} of dashed lines, from {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}."
     )
     return Panel(draw, says[0].upper() + says[1:], width=5.6, height=3.6)
 

@@ -8,7 +8,6 @@ from iclbook.figures import (
     optimality,
     small_scores,
     softmax,
-    task,
     task_allocation,
     two_papers,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "optimality",
     "small_scores",
     "softmax",
-    "task",
     "task_allocation",
     "two_papers",
 ]

@@ -27,11 +27,14 @@ from iclbook.plot.panels import (
     values,
 )
 from iclbook.plot.plane import plane
+from iclbook.plot.predictions import bars, clouds, tokens
 
 __all__ = [
     "agreement",
     "animation",
     "balance",
+    "bars",
+    "clouds",
     "curves",
     "dots",
     "drifts",
@@ -52,6 +55,7 @@ __all__ = [
     "stairs",
     "survival",
     "taken",
+    "tokens",
     "two_tests",
     "values",
 ]

@@ -22,6 +22,7 @@ from iclcore.versions import versions
 
 if TYPE_CHECKING:
     from iclcore.moments import Moments
+    from iclcore.theory.multihead import MultiTask
 
 SERIES = "series"
 WEIGHTS = ("start", "snapshots", "final")
@@ -81,8 +82,12 @@ class History:
         return self.settings.get("seed")
 
     @property
-    def task(self) -> RegressionTask | None:
+    def task(self) -> "RegressionTask | MultiTask | None":
         """What its sequences were drawn from; of arrays of one's own there is none."""
+        if "MultiTask" in self.settings:
+            from iclcore.theory.multihead import MultiTask  # with scipy's integrators
+
+            return MultiTask(**self.settings["MultiTask"])
         known = self.settings.get("RegressionTask")
         return known and RegressionTask(**known)
 

@@ -770,7 +770,7 @@ def test_history_keeps_spectra(tmp_path):
         for mine, theirs in zip(spectral.spectra(short), spectral.spectra(history), strict=True):
             assert mine.shape == (5, 3, 3)
             np.testing.assert_array_equal(mine, theirs)
-    assert back.settings["MultiTask"]["context"] == 100
+    assert back.task == short.task == FIGURE_1
     assert back.settings["seed"] == 3
 
 

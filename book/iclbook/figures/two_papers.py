@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from iclbook.figures.task_allocation import THEORY, TIME, smooth, thin
+from iclbook.measure import smooth, thin
+from iclbook.plot.heads import THEORY, TIME
 from iclbook.plot.style import (
     BLACK,
     BLUE,
@@ -28,14 +29,14 @@ def same_stream(found: study.SameStream) -> Figure:
     top = figure.add_subplot(grid[0, :])
     left, right = (figure.add_subplot(grid[1, column]) for column in (0, 1))
     for kind, run in found.runs.items():
-        color, t = COLORS[kind], run.series["time"]
-        top.plot(*thin(t, smooth(run.loss, 15)), color=color, label=kind)
+        color, t, at = COLORS[kind], run.time, thin(len(run.time), 600)
+        top.plot(t[at], smooth(run.loss, 15)[at], color=color, label=kind)
         for level in found.levels[kind][1:]:
             top.axhline(level, **(DASHED | {"color": color}))
         omega, mu = spectral.spectra(run)
         for i in range(3):
-            left.plot(*thin(t, omega[:, i, i]), color=color)
-            right.plot(*thin(t, (omega * mu)[:, :, i].sum(1)), color=color)
+            left.plot(t[at], omega[at, i, i], color=color)
+            right.plot(t[at], (omega * mu)[at, :, i].sum(1), color=color)
     top.axhline(found.levels["linear"][0], **DASHED)
     left.axhline(6**-0.5, **THEORY)
     left.annotate(r"$1/\sqrt{d_i}$", (0, 6**-0.5), xytext=(0, 3), fontsize=8, color=BLACK,

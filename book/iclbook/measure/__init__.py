@@ -1,6 +1,7 @@
 """What the chapters measure on runs: short functions, named as the text names what they find."""
 
-from iclbook.measure.curves import ascending, crossing, thin
+from iclbook.measure.curves import ascending, crossing, smooth, thin
+from iclbook.measure.heads import busy, exact_limit, lead, owned, ridge, won
 from iclbook.measure.landings import KINDS, Landings, about, landings, steps_near
 from iclbook.measure.lengths import errors_at, fresh
 from iclbook.measure.linear import (
@@ -33,27 +34,34 @@ __all__ = [
     "Landings",
     "about",
     "ascending",
+    "busy",
     "compared",
     "courses",
     "crossing",
     "drop_times",
     "edge",
     "errors_at",
+    "exact_limit",
     "fallen",
     "floor",
     "floor_of_matrices",
     "frames",
     "fresh",
     "landings",
+    "lead",
     "level_gap",
     "loss_of_best",
     "overfit",
+    "owned",
     "owners",
     "plateaus",
+    "ridge",
     "rises",
     "sample_levels",
     "shared",
+    "smooth",
     "squares",
     "steps_near",
     "thin",
+    "won",
 ]

@@ -1,4 +1,4 @@
-"""Any curve: fewer of its points, when it crosses a level, whether it rises."""
+"""Any curve: fewer of its points, its means, when it crosses a level, whether it rises."""
 
 from collections.abc import Iterable
 
@@ -22,6 +22,12 @@ def crossing(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], level: floa
     i = max(1, int(there[0]))
     share = gap[i - 1] / (gap[i - 1] - gap[i]) if gap[i - 1] != gap[i] else 0.0
     return float(x[i - 1] + share * (x[i] - x[i - 1]))
+
+
+def smooth(y: Float[np.ndarray, " n"], window: int = 25) -> Float[np.ndarray, " n"]:
+    """Means over neighbours, fewer at the ends: what is seen of a loss through the noise of its batches."""
+    kernel = np.ones(window)
+    return np.convolve(y, kernel, "same") / np.convolve(np.ones_like(y), kernel, "same")
 
 
 def ascending(numbers: Iterable[float]) -> bool:

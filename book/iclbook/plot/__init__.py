@@ -1,7 +1,8 @@
 """Pictures: a vocabulary of panels, and the drawings that no run is behind."""
 
-from iclbook.plot.diagrams import merged_network, rank_one_network
+from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_network
 from iclbook.plot.dots import dots
+from iclbook.plot.heads import coefficients, fall, table, weights, winners
 from iclbook.plot.in_weight import phase_map, two_tests
 from iclbook.plot.low_rank import (
     balance,
@@ -35,9 +36,11 @@ __all__ = [
     "balance",
     "bars",
     "clouds",
+    "coefficients",
     "curves",
     "dots",
     "drifts",
+    "fall",
     "figure",
     "floors",
     "keys",
@@ -47,6 +50,7 @@ __all__ = [
     "losses",
     "matrix",
     "merged_network",
+    "multihead_network",
     "phase_map",
     "plane",
     "rank_one_frame",
@@ -54,8 +58,11 @@ __all__ = [
     "scaling",
     "stairs",
     "survival",
+    "table",
     "taken",
     "tokens",
     "two_tests",
     "values",
+    "weights",
+    "winners",
 ]

@@ -1,0 +1,175 @@
+"""Panels of several heads on several tasks: their two numbers, their loss, what theory says of both."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from iclbook.measure import owned, smooth, thin
+from iclbook.plot.panels import SIGNED, Panel, listed, spread
+from iclbook.plot.style import BLACK, BLUE, DASHED, GREY, PINK, colours
+from iclcore import History, spectral
+from iclcore.theory.multihead import Flow
+
+THEORY = DASHED | {"color": BLACK, "zorder": 3}
+TIME = "time (sum of learning rates)"
+PHASES = ("warm-up", "emergence", "convergence")
+LETTERS = {"omega": "ω", "mu": "μ"}
+
+
+def shown(run: History, since: float) -> np.ndarray:
+    """Rows from a time on, no more than a picture can show."""
+    first = int(np.searchsorted(run.time, since))
+    return first + thin(len(run.time) - first, 600)
+
+
+def mark_phases(axes: Axes, ends: Sequence[float]) -> None:
+    """Lines between the phases and their names above; an end that was not reached is nan."""
+    reached = [t for t in ends if np.isfinite(t)]
+    edges = [axes.get_xlim()[0], *reached, axes.get_xlim()[1]]
+    for t in reached:
+        axes.axvline(t, color=GREY, linewidth=0.7, linestyle=":")
+    for name, low, high in zip(PHASES * bool(len(ends)), edges, edges[1:], strict=False):
+        axes.annotate(name, ((low + high) / 2, 1.01), xycoords=("data", "axes fraction"),
+                      ha="center", fontsize=8, color=GREY)  # fmt: skip
+
+
+def weights(
+    which: str,
+    run: History,
+    light: History | None = None,
+    path: Flow | None = None,
+    ends: Sequence[float] = (),
+    since: float = 0.0,
+) -> Panel:
+    """ω or μ of each head and task: a colour a task, thin for the heads that have not got it.
+
+    Wide and pale the same of ``light``, dashed of the flow. Shown from time ``since``.
+    """
+    letter, index = LETTERS[which], list(LETTERS).index(which)
+    omega, mu = spectral.spectra(run)
+    owner, values = (omega * mu)[-1].argmax(0), (omega, mu)[index]
+    heads, tasks = values.shape[1:]
+    tones = colours(tasks)
+
+    def draw(axes):
+        at = shown(run, since)
+        for i, h in np.ndindex(tasks, heads):
+            own = {} if h == owner[i] else {"linewidth": 0.7, "alpha": 0.8}
+            axes.plot(run.time[at], values[at, h, i], color=tones[i], **own)
+            if path is not None:
+                axes.plot(path.t, getattr(path, which)[:, h, i], **THEORY)
+        if light is not None:
+            at = shown(light, since)
+            same = owned(owner, spectral.spectra(light)[index])[at]
+            for tone, each in zip(tones, same.T, strict=True):
+                axes.plot(light.time[at], each, color=tone, linewidth=5, alpha=0.2)
+        if (values < 0).any():
+            axes.axhline(0, color=GREY, linewidth=0.7)
+        axes.set(xlabel=TIME, ylabel=rf"$\{which}_i^{{(h)}}$")
+        axes.set_xlim(since, run.time[-1])
+        mark_phases(axes, ends)
+
+    first, last = (owned(owner, values[row]) for row in (shown(run, since)[0], -1))
+    rest = np.delete(values[-1].T.ravel(), np.arange(tasks) * heads + owner)
+    says = f"{letter} of each task's head starts at {spread(first, 'z.2f')}, ends at {spread(last, 'z.2f')}"
+    if len(rest):
+        says += f", those of all other heads at {spread(rest, 'z.2f')}"
+    says += "; dashed, the flow beside it." if path is not None else "."
+    return Panel(draw, says, height=3)
+
+
+def fall(
+    run: History,
+    light: History | None = None,
+    path: Flow | None = None,
+    level: tuple[str, float] = ("", float("nan")),
+    ends: Sequence[float] = (),
+    since: float = 0.0,
+) -> Panel:
+    """The loss of all tasks over time, smoothed over batches; dashed the flow's, and a named level.
+
+    Shown from time ``since``.
+    """
+    name, height = level
+    window = 25 if light is not None else 60
+
+    def draw(axes):
+        at = shown(run, since)
+        if light is not None:
+            also = shown(light, since)
+            axes.plot(light.time[also], smooth(light.loss, window)[also], color=PINK,
+                      linewidth=5, alpha=0.3, label="spectral numbers")  # fmt: skip
+        axes.plot(run.time[at], smooth(run.loss, window)[at], color=PINK, label="all matrices")
+        if path is not None:
+            axes.plot(path.t, path.loss.sum(-1), **THEORY, label="gradient flow")
+        if np.isfinite(height):
+            axes.axhline(height, **DASHED)
+            axes.annotate(name, (since, height), xytext=(3, 3), textcoords="offset points",
+                          fontsize=8, color=GREY)  # fmt: skip
+        axes.set(xlabel=TIME, ylabel="loss of all tasks")
+        axes.set(ylim=(None if since else 0, None), xlim=(since, run.time[-1]))
+        mark_phases(axes, ends)
+        axes.legend(fontsize=8)
+
+    seen = smooth(run.loss, window)[shown(run, since)]
+    says = f"The loss goes from {seen[0]:.1f} to {seen[-1]:.1f}"
+    if path is not None:
+        says += f", the dashed flow's from {path.loss[0].sum():.1f} to {path.loss[-1].sum():.1f}"
+    says += f"; {name}, {height:.2f}" * bool(np.isfinite(height)) + "."
+    reached = [t for t in ends if np.isfinite(t)]
+    says += f" The phases part at {listed(reached, '.1f')}." * bool(reached)
+    return Panel(draw, says, height=3)
+
+
+def table(values: np.ndarray, title: str) -> Panel:
+    """Heads × tasks, coloured, with their numbers."""
+    most = np.abs(values).max()
+
+    def draw(axes):
+        axes.imshow(values, cmap=SIGNED, vmin=-most, vmax=most)
+        for (h, i), value in np.ndenumerate(values):
+            said = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+            axes.annotate(said, (i, h), ha="center", va="center", fontsize=9,
+                          color="white" if abs(value) > 0.7 * most else BLACK)  # fmt: skip
+        heads, tasks = values.shape
+        axes.set_xticks(range(tasks), [f"task {i + 1}" for i in range(tasks)])
+        axes.set_yticks(range(heads), [f"head {h + 1}" for h in range(heads)])
+        axes.tick_params(length=0)
+        axes.set_xlabel(title)
+
+    rows = "; ".join(listed(row, "z.2f") for row in values)
+    return Panel(draw, f"Table of {title.replace('$', '')}, a row a head: {rows}.", height=3)
+
+
+def winners(count: np.ndarray, loss: np.ndarray, limits: np.ndarray, name: str) -> Panel:
+    """Final losses by how many heads won something; dashed, the limits of those allocations."""
+    groups = np.unique(count)
+
+    def draw(axes):
+        spots = np.random.default_rng(0).uniform(-0.15, 0.15, len(count))  # sideways
+        axes.scatter(count + spots, loss, s=9, color=BLUE)
+        for n in groups:
+            for level in np.unique(limits[count == n].round(6)):
+                axes.plot([n - 0.35, n + 0.35], [level, level], **THEORY)
+        axes.set(xlabel="heads that won a task", ylabel=name, xticks=groups, ylim=(0, None))
+
+    parts = [f"{(count == n).sum()} with {n} at {spread(loss[count == n])}" for n in groups]
+    return Panel(draw, f"{name} by the number of winners: {'; '.join(parts)}.", height=4.2)
+
+
+def coefficients(target: np.ndarray, answer: np.ndarray, title: str) -> Panel:
+    """Hermite coefficients of a target and of what is answered, side by side."""
+    degrees = np.arange(len(target))
+
+    def draw(axes):
+        axes.bar(degrees - 0.2, target, 0.4, color=GREY, label="target")
+        axes.bar(degrees + 0.2, answer, 0.4, color=BLUE, label="answer")
+        axes.axhline(0, color=BLACK, linewidth=0.6)
+        axes.set(xlabel="Hermite degree", xticks=degrees)
+        axes.annotate(title, (0.5, 1.02), xycoords="axes fraction", ha="center", fontsize=9)
+        axes.legend(fontsize=8)
+
+    says = f"{title}: the target has {listed(target, 'z.2f')} for degree 0 to {degrees[-1]}"
+    says += f", the answer {listed(answer, 'z.2f')}."
+    return Panel(draw, says, height=2.8)

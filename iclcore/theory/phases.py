@@ -7,14 +7,13 @@ v = (φ_i/L) e^{d_i ω²}.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
 from scipy.special import xlog1py
 
-from iclcore.theory.multihead import TOLERANCE, Flow, MultiTask, check, limit, loss, root_width
+from iclcore.theory.multihead import TOLERANCE, MultiTask, check, root_width
 
 
 def race(
@@ -152,32 +151,3 @@ def crossing(
         )
     k = max(reached[0], 1)
     return float(np.interp(level, values[k - 1 : k + 1], t[k - 1 : k + 1]))
-
-
-@dataclass(frozen=True)
-class Phases:
-    """Emergence is the time in which the loss makes the middle nine tenths of its drop."""
-
-    warm_up_ends: float
-    emergence_ends: float
-    predicted: Float[np.ndarray, " tasks"]
-    rate: Float[np.ndarray, " tasks"]
-
-
-def phases(path: Flow, width: int | None = None) -> Phases:
-    """The phases along a flow, and the times of the ``race`` that the start alone predicts.
-
-    The captions name the phases without thresholds; 5% and 95% of the drop to the limit are ours.
-    """
-    heads = path.omega.shape[-2]
-    end = limit(path.task, path.owner, heads)
-    done = path.loss.sum(-1)
-    done = (done[0] - done) / (done[0] - loss(path.task, *end).sum())
-    if done[-1] < 0.95:
-        raise ValueError(
-            f"path takes a flow past its emergence, not one that ends at {done[-1]:.0%}"
-        )
-    times = [crossing(path.t, done, share) for share in (0.05, 0.95)]
-    start = path.omega[0], path.mu[0]
-    predicted = path.t[0] + race(path.task, *start, width)[0]
-    return Phases(*times, predicted, convergence_rate(path.task, width))

@@ -3,4 +3,10 @@
 from iclbook.figures import how_it_is_fast, small_scores, softmax, two_papers
 from iclbook.plot.style import Figure
 
-__all__ = ["Figure", "how_it_is_fast", "small_scores", "softmax", "two_papers"]
+__all__ = [
+    "Figure",
+    "how_it_is_fast",
+    "small_scores",
+    "softmax",
+    "two_papers",
+]

@@ -29,10 +29,12 @@ from iclbook.plot.panels import (
 )
 from iclbook.plot.plane import plane
 from iclbook.plot.predictions import bars, clouds, tokens
+from iclbook.plot.softmax import attending, titled
 
 __all__ = [
     "agreement",
     "animation",
+    "attending",
     "balance",
     "bars",
     "clouds",
@@ -60,6 +62,7 @@ __all__ = [
     "survival",
     "table",
     "taken",
+    "titled",
     "tokens",
     "two_tests",
     "values",

@@ -93,9 +93,11 @@ def losses(
     drops: Sequence[Sequence[Drop]] = (),
     until: int | None = None,
     names: str | None = r"$\mathcal{L}(\mathcal{M}_%d)$",
+    of: str = "",
 ) -> Panel:
     """Losses against steps on the theory's levels; ticks where theory puts the ``drops`` of each run.
 
+    Levels ``of`` another model than the runs' own are there to compare with.
     ``shown`` stands in front. With ``until``, for a frame of an animation, it is drawn as far as that step.
     """
     levels = np.asarray(levels, dtype=float)
@@ -132,7 +134,8 @@ def losses(
     says += f" against the step, {first} at first and {spread(ends)} at the end"
     if len(levels) > 1:
         passed = max(np.isfinite(drop_times(run, levels)).sum() for run in runs)
-        says += f", on the dashed levels {listed(levels[: passed + 1])}"
+        says += f", near the dashed levels of {of}," if of else ", on the dashed levels"
+        says += f" {listed(levels[: passed + 1])}"
     says += (
         "; ticks mark the drops that theory predicts from the initial weights" * bool(drops) + "."
     )

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclbook.measure import KINDS, Landings
-from iclbook.plot.panels import Panel, listed, scaling, spread
+from iclbook.plot.dots import dots
+from iclbook.plot.panels import Panel, listed, spread
 from iclbook.plot.style import BLACK, BLUE, DASHED, GREY, ORANGE, SKY, colours, curve
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
@@ -181,21 +182,19 @@ def balance(time: Float[np.ndarray, " t"], squares: Float[np.ndarray, "3 t"]) ->
     return Panel(draw, says, height=3.2)
 
 
-def drifts(
-    rates: Float[np.ndarray, " rates"],
-    found: Float[np.ndarray, "rates ranks"],
-    names: Sequence[str],
-) -> Panel:
-    """Dots against the learning rate, on dashed lines of slope 1 through the first of them."""
-    lines = found[0] * rates[:, None] / rates[0]
-    whole = scaling(rates, found, lines, names, xlabel="learning rate", ylabel="largest drift")
+def drifts(rates: Float[np.ndarray, " rates"], found: Mapping[str, Sequence[float]]) -> Panel:
+    """Marks against the learning rate, by name, on dashed lines of slope 1 through the first of them."""
+    points = {name: (rates, drift) for name, drift in found.items()}
+    lines = {name: (rates, drift[0] * rates / rates[0]) for name, drift in found.items()}
+    scales = {"xscale": "log", "yscale": "log"}
+    whole = dots(points, lines, xlabel="learning rate", ylabel="largest drift", **scales)
 
     def draw(axes):
         whole.draw(axes)
         axes.set_xticks(rates, [f"{rate:.3g}" for rate in rates])
         axes.minorticks_off()
 
-    slopes = np.polyfit(np.log(rates), np.log(found), 1)[0]
+    slopes = np.polyfit(np.log(rates), np.log(np.transpose(list(found.values()))), 1)[0]
     says = (
         "The drift of the differences against the learning rate lies on dashed lines of slope 1: "
     )

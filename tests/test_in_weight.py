@@ -44,18 +44,19 @@ def test_the_floor_rises_with_the_share():
 
 
 def test_the_start_dates_the_escape_and_the_pull_orders_it():
-    """From weights so small that σ₁ alone counts; a hundredth of the loss is where the quadratic part is
-    a hundredth of it too, so some thousandths. On both sides of the turn, a quarter of what is left of 1."""
+    """From weights so small that σ₁ alone counts. Where a hundredth of the loss has gone the quadratic part
+    is of the order of a hundredth of that: twice as much is 0.1 of a step in which it grows by a fifth,
+    and a line in place of this growth 0.03. Close to the turn on either side the order changes."""
     task = replace(WHITE, dim=2, context=10)
     parts = in_weight.kinds(task, MODEL)
     turn = in_weight.turn(parts)
-    for share, weights_first in ((turn - (1 - turn) / 4, True), (turn + (1 - turn) / 4, False)):
+    for share, weights_first in ((turn - (1 - turn) / 8, True), (turn + (1 - turn) / 8, False)):
         mixture, small = parts.at(share), replace(MODEL, init=1e-8)
         rate = 0.05 / np.linalg.norm(in_weight.pull(mixture), 2)
         start = small.start(task.dim, seed=1)
         step = in_weight.leaving_step(small, start, mixture, rate)
         run = train(small, mixture, int(1.3 * step), rate, start=start, tests=parts.tests)
-        close(measure.fallen(run.loss, 0.01) / step, 1, within=0.003)
+        assert abs(measure.fallen(run.loss, 0.01) - step) < 0.13
         falls = [measure.fallen(run.series[test], 1e-3) for test in parts.tests]
         assert measure.ascending(falls) == weights_first
 

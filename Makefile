@@ -18,13 +18,14 @@ export PYTHONUTF8 := 1
 
 # One after another, `make -j` or not: book and test both build, and both use all cores.
 .NOTPARALLEL:
-.PHONY: help book test test-processors lab serve bench browser clean
+.PHONY: help book test test-settings test-processors lab serve bench browser clean
 
 help:
 	@echo "make book                  execute every chapter, check it by nbval, build the pages into _build/html"
 	@echo "make book CHAPTER=merged   execute one chapter, then build"
 	@echo "    SET=\"seeds=1 dim=6\"    with other settings, by the names of its parameters cell: to look at"
 	@echo "make test                  lint, format, tests, pages in a browser: with make book, what CI runs"
+	@echo "make test-settings         every chapter with other settings, into a temporary folder (CHAPTER=merged: one)"
 	@echo "make test-processors       numeric tests and chapters as on three other processors (a quarter of an hour)"
 	@echo "make serve                 show the pages at http://127.0.0.1"
 	@echo "make lab                   open the chapters in JupyterLab"
@@ -64,6 +65,9 @@ test: browser $(BUILT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+
+test-settings: $(READY)
+	$(BIN)/python tools/workplace.py $(BIN)/python tools/other_settings.py $(CHAPTER)
 
 test-processors: $(READY)
 	$(BIN)/python tools/workplace.py $(BIN)/python tools/processors.py

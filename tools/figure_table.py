@@ -16,7 +16,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from iclbook import quote
-from iclbook.chapter import Figure, binds, figures, parameters
+from iclbook.chapter import Figure, binds, figures, parameters, uses
 
 
 class FigureTable(SphinxDirective):
@@ -56,9 +56,7 @@ def numbers(notebook: nbformat.NotebookNode, found: list[Figure]) -> dict[str, s
         bound.pop(name, None)
     for mark, text in prose.recorded_numbers(notebook).items():
         expression, _ = quote.split(mark)
-        names = [node for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Name)]
-        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        places = [bound[node.id] for node in names if node.id in bound.keys() - own]
+        places = [bound[name] for name in uses(ast.parse(expression)) & bound.keys()]
         drawn = [figure for figure in found if figure.place >= max(places)] if places else []
         if drawn:
             key = re.fullmatch(r"\w+(?:\.\w+)?\[\"(\w+)\"\]", expression)

@@ -125,6 +125,21 @@ def binds(tree: ast.AST) -> Iterator[str]:
                 yield from binds(node)
 
 
+def uses(tree: ast.AST) -> set[str]:
+    """The names that code takes from outside of its functions and comprehensions."""
+    own: set[str] = set()
+    match tree:
+        case ast.Name(id=name, ctx=ast.Load()):
+            return {name}
+        case ast.FunctionDef(args=taken) | ast.Lambda(args=taken):
+            own = {node.arg for node in ast.walk(taken) if isinstance(node, ast.arg)} | set(
+                binds(tree)
+            )
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            own = {name for each in tree.generators for name in binds(each)}
+    return {name for node in ast.iter_child_nodes(tree) for name in uses(node)} - own
+
+
 def notebooks(folder: Path) -> dict[str, Path]:
     """The chapters in a folder, by name."""
     return {path.stem: path for path in sorted(folder.glob("*.ipynb"))}

@@ -110,16 +110,27 @@ def typed_settings(notebook):
 
 
 def names_behind(notebook, place):
-    """The names that the cell uses, and the cells that bind these, and so on."""
-    of = {n - 1: ast.parse(cell.source) for n, cell in code(notebook) if n - 1 <= place}
-    bound = {at: set(chapter.binds(tree)) for at, tree in of.items()}
-    used, seen, ahead = set(), set(), {place}
-    while ahead:
-        at = ahead.pop()
-        seen.add(at)
-        used |= chapter.uses(of[at])
-        ahead = {at for at in of if bound[at] & used} - seen
+    """The names that a figure's last line uses, and the lines that make these, and so on."""
+    above = [
+        line for n, cell in code(notebook) if n <= place for line in ast.parse(cell.source).body
+    ]
+    *own, last = ast.parse(notebook.cells[place].source).body
+    left, used = above + own, chapter.uses(last)
+    while behind := [line for line in left if used & set(makes(line))]:
+        left = [line for line in left if line not in behind]
+        used = used.union(*map(chapter.uses, behind))
     return used
+
+
+def makes(line):
+    """The names that a line binds, or whose objects it changes: a[0] = 1, a.append(1)."""
+    yield from chapter.binds(ast.Module([line], []))
+    for node in ast.walk(line):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                yield name
+            case ast.Expr(ast.Call(ast.Attribute(ast.Name(id=name)))) if name != "plot":
+                yield name
 
 
 def ways(parameter):
@@ -201,6 +212,14 @@ CAPTION = "<!--caption fig:one-two-->\n"
             typed_settings,
             notebook_of(((), "run = train(dim)"), ((), "plot.figure(run)"), f"{CAPTION}$D = 4$."),
         ),
+        (
+            typed_settings,
+            notebook_of(
+                ((), "runs = []\nfor i in range(2):\n    runs.append(dim)"),
+                ((), "plot.figure(runs)"),
+                f"{CAPTION}$D = 4$.",
+            ),
+        ),
     ],
 )  # fmt: skip
 def test_what_a_chapter_may_not_hold_is_found(check, notebook):
@@ -214,7 +233,7 @@ def test_what_a_chapter_may_hold_is_not_taken_for_more():
         (("hide-input",), "explorers.RankOne()"),
         PLOT,
         f"{CAPTION}{quoted} Three of 4 eigenvalues, 24 dims.",
-        ((), "made = theory(4)"),
+        ((), "made = theory(4)\nfar = made - theory(dim)"),
         ((), "plot.figure(made)"),
         "<!--caption fig:one-three-->\nMade beforehand ($D = 4$).",
         ((), "plot.animation(run)"),

@@ -42,7 +42,11 @@ def cases(known: dict[str, chapter.Parameter]) -> dict[str, list[str]]:
         "two dimensions": {"dim": 2},
         "seven dimensions": {"dim": 7},
         "few heads": {"heads": few},
-        "one seed, a short run": {"seeds": 1, "steps": own.get("steps", 0) // 10},
+        "one seed, a short run": {
+            "seeds": 1,
+            "steps": own.get("steps", 0) // 10,
+            "time": own.get("time", 0) / 10,
+        },
     }
     return {
         case: [f"{name}={value}" for name, value in given.items() if name in known]

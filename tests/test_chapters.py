@@ -241,12 +241,12 @@ def test_what_a_chapter_may_hold_is_not_taken_for_more():
     assert not [found for check in CHECKS for found in check(whole)]
 
 
-def executed(first, shown, said):
+def executed(first, shown, said, mark="kind"):
     """A chapter of two cells with an output each, and what its text quotes."""
     made = [
         new_code_cell("a = 1", outputs=[first]),
         new_code_cell("plot.figure(a)", outputs=[shown]),
-        new_markdown_cell(f"{CAPTION}Of <!--q levels-->?<!--/q--> <!--q kind-->?<!--/q-->."),
+        new_markdown_cell(f"{CAPTION}Of <!--q levels-->?<!--/q--> <!--q {mark}-->?<!--/q-->."),
     ]
     notebook = prose.with_record(new_notebook(cells=made))
     notebook.cells[-1].outputs = [new_output("stream", text=said)]
@@ -272,6 +272,7 @@ def test_what_goes_wrong_at_other_settings_is_told():
         (executed(silent, silent, said), "one.two is no picture with an alt text: ['']"),
         (executed(silent, picture("A run."), said), "one.two is no picture with an alt text: ['A run.']"),
         (executed(silent, nan, said), "one.two says what is no number: Losses of one run, from 1 to nan."),
+        (executed(silent, good, f"{said}\nnew = 3", "new"), "<!--q new--> is not recorded: make book first"),
         (executed(silent, good, "levels = inf\nkind = all"), "<!--q levels--> gives 'inf'"),
     ]:  # fmt: skip
         assert list(other_settings.problems(wrong, before)) == [told]

@@ -72,7 +72,9 @@ def problems(result: Result, before: nbformat.NotebookNode) -> Iterator[str]:
             yield f"{figure.name} says what is no number: {says[0]}"
     said = prose.recorded_numbers(before)
     for mark, text in prose.recorded_numbers(notebook).items():
-        if are_numbers(said[mark]) and not are_numbers(text):
+        if mark not in said:
+            yield f"<!--q {mark}--> is not recorded: make book first"
+        elif are_numbers(said[mark]) and not are_numbers(text):
             yield f"<!--q {mark}--> gives {text!r}"
 
 

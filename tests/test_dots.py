@@ -8,7 +8,7 @@ def test_points_have_the_colour_of_their_theory():
     theory = {"one": {0: 3.0, 3: 0.5}, "bound": {0: 4.0, 3: 4.0}}
     drawn = plot.figure(plot.dots(simulated, theory, xlabel="share", ylabel="error"))
     (axes,) = drawn.figure.axes or drawn.figure.subfigs[0].axes
-    dashed, bound, marks, _ = axes.lines
+    dashed, bound, marks = axes.lines
     assert dashed.get_color() == marks.get_color() != bound.get_color()
     assert dashed.is_dashed() and marks.get_linestyle() == "None"
     assert drawn.alt == (

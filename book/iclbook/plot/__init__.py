@@ -4,6 +4,7 @@ from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_ne
 from iclbook.plot.dots import dots
 from iclbook.plot.heads import coefficients, fall, table, weights, winners
 from iclbook.plot.in_weight import phase_map, two_tests
+from iclbook.plot.kinds import kinds
 from iclbook.plot.low_rank import (
     balance,
     drifts,
@@ -46,6 +47,7 @@ __all__ = [
     "figure",
     "floors",
     "keys",
+    "kinds",
     "lengths",
     "level_shifts",
     "lines",

@@ -13,5 +13,5 @@ def test_points_have_the_colour_of_their_theory():
     assert dashed.is_dashed() and marks.get_linestyle() == "None"
     assert drawn.alt == (
         "Error against share. Dashed, one: from 3 to 0.5. Dashed, bound: from 4 to 4. "
-        "Marks, one: 2 and 1. Marks, none: none."
+        "Marks, one: 2 and 1."
     )

@@ -1,6 +1,6 @@
 """``make bench``: measure everything in one run on one machine.
 
-It writes bench/results.json, a table of it and a plot, which the book's chapter on speed shows.
+It writes what the book's chapter on speed shows: the numbers, beside the book's other data, and a table.
 ``--quick`` measures less and writes nothing.
 """
 
@@ -13,8 +13,7 @@ from pathlib import Path
 
 from bench import engines, machine, startup
 from bench.table import table
-from iclbook.figures import how_it_is_fast as figures
-from iclbook.studies import how_it_is_fast as study
+from iclbook.data import speed
 
 HERE = Path(__file__).parent
 
@@ -64,12 +63,10 @@ def main() -> int:
     found = measure(quick)
     print("\n".join(rows("", found)))
     if not quick:
-        (HERE / "results.json").write_text(json.dumps(found, indent=1) + "\n")
+        speed.TABLE.write_text(json.dumps(found, indent=1) + "\n")
         (HERE / "results.md").write_text(table(found))
-        results = study.measured()
-        for draw in (figures.measured, figures.growth):
-            draw(results).figure.savefig(HERE / f"{draw.__name__}.svg")
-        print("written to bench/: results.json, results.md, measured.svg, growth.svg")
+        print(f"written: {speed.TABLE.name} beside {speed.__name__}, and results.md in bench")
+        print("make book CHAPTER=how_it_is_fast shows them")
     return 0
 
 

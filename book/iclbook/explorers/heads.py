@@ -168,7 +168,7 @@ class Speed(Explorer):
         sequences = self.sequences if sequences is None else sequences
         tokens, size = self.context + 1, self.dim + 1
         features = self.dim * size * (size + 1) // 2
-        step = sequences * self.heads * 6 * (2 * tokens**2 * size + 2 * tokens * size**2)
+        step = sequences * self.heads * 2 * (5 * tokens**2 * size + 4 * tokens * size**2)
         once = sequences * (2 * tokens * size**2 + 2 * features**2)
         each = 2 * features**2 + 6 * self.heads * self.dim * size**2
         return self.steps * step / self.rate / 1e9, (once + self.steps * each) / self.rate / 1e9

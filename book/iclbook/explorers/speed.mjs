@@ -3,11 +3,12 @@
 import { format, superscript } from "./chart.mjs";
 import { explorer } from "./shell.mjs";
 
-// Floating-point operations. A naive step forms all rows of attention, forward and twice back: scores
-// and values T²E each, products with weights TE² each. Moments: S and the gram once, gram·c a step.
+// Floating-point operations, two a multiply-add. A naive step forms all rows of merged heads, forward and back
+// to the weights: scores and values T²E each, products with weights TE² each; the data need no gradient, so
+// that these are five and four. Moments: S and the gram once, gram·c a step.
 export function naive({ sequences, context, dim, heads, steps }) {
   const tokens = context + 1, size = dim + 1;
-  return steps * sequences * heads * 6 * (2 * tokens ** 2 * size + 2 * tokens * size ** 2);
+  return steps * sequences * heads * 2 * (5 * tokens ** 2 * size + 4 * tokens * size ** 2);
 }
 export function moments({ sequences, context, dim, heads, steps }) {
   const size = dim + 1, features = (dim * size * (size + 1)) / 2;

@@ -31,6 +31,7 @@ from iclbook.plot.panels import (
 from iclbook.plot.plane import plane
 from iclbook.plot.predictions import bars, clouds, tokens
 from iclbook.plot.softmax import attending, titled
+from iclbook.plot.speed import seconds
 
 __all__ = [
     "agreement",
@@ -60,6 +61,7 @@ __all__ = [
     "rank_one_frame",
     "rank_one_network",
     "scaling",
+    "seconds",
     "stairs",
     "survival",
     "table",

@@ -1,0 +1,87 @@
+"""What the chapter on speed counts; what it measures is the bench's."""
+
+import nbformat
+import pytest
+from chapters import chapters
+from conftest import recorded
+from torch.utils.flop_counter import FlopCounterMode
+
+from iclbook import plot
+from iclbook.explorers import Speed
+from iclcore import MergedAttention, RegressionTask, SeparateAttention
+from iclcore.models import feature_count
+from iclcore.modules import AutogradDescent
+from iclcore.published import PublishedDescent
+from iclcore.trainer import MOST_FEATURES, choose
+
+said = recorded("how_it_is_fast")
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """The chapter's own functions, by name."""
+    cells = nbformat.read(chapters()["how_it_is_fast"], as_version=4).cells
+    (cell,) = (cell.source for cell in cells if "def every_row" in cell.source)
+    names = {}
+    exec(cell, names)
+    return names
+
+
+def counted(engine, model, task, sequences=2):
+    """Multiply-adds of one step, as torch counts its matrix products, a head and sequence."""
+    data = task.sample(sequences)
+    descent = engine(model, model.start(task.dim, seed=0), data, [], 1e-3)
+    with FlopCounterMode(display=False) as counter:
+        descent.advance(1)
+    return counter.get_total_flops() / 2 / sequences / model.heads
+
+
+@pytest.mark.parametrize("rank", [None, 2, 3])
+def test_a_step_has_as_many_multiply_adds_as_torch_counts(counts, rank):
+    """At rank one torch multiplies without a product of matrices, and does not count that."""
+    task = RegressionTask(dim=4, context=6)
+    model = MergedAttention(2) if rank is None else SeparateAttention(2, rank=rank)
+    assert counted(PublishedDescent, model, task) == counts["every_row"](7, 5, rank)
+    assert counted(AutogradDescent, model, task) == counts["query_row"](7, 5, rank)
+
+
+def test_the_ratios_are_of_these_counts():
+    first = counted(PublishedDescent, MergedAttention(8), RegressionTask())
+    fourth = counted(PublishedDescent, SeparateAttention(9), RegressionTask(dim=8))
+    moments = [
+        feature_count(model, dim, 1) ** 2 + 3 * heads * dim * (dim + 1) ** 2
+        for model, dim, heads in ((MergedAttention(8), 4, 8), (SeparateAttention(9), 8, 9))
+    ]
+    assert said("less(first) ,.0f") == round(5000 * 8 * first / moments[0])
+    assert said("less(fourth) ,.0f") == round(80_000 * 9 * fourth / moments[1])
+
+
+def test_the_explorer_counts_the_same():
+    explorer = Speed()  # shows the first command, but 6,000 steps
+    each = counted(PublishedDescent, MergedAttention(8), RegressionTask())
+    naive, _ = explorer.costs()
+    assert naive == 6000 * 2 * 5000 * 8 * each / explorer.rate / 1e9
+
+
+def test_auto_leaves_moments_where_the_chapter_says():
+    most = int(said("most_dim"))
+    kinds = [choose(MergedAttention(), "auto", (dim, 1)) for dim in (most, most + 1)]
+    assert kinds == ["moments", "autograd"]
+    assert said("features(dim)") == feature_count(MergedAttention(), 4, 1)
+    assert feature_count(MergedAttention(), most, 1) <= MOST_FEATURES
+
+
+def test_both_curves_are_one():
+    assert said("digits") == 12
+
+
+def test_the_floor_is_lower_than_a_count_of_features_says():
+    """The population's gap of least squares at D = 4: tests of low rank hold its law."""
+    assert said("kappa .0f") - 4 * said("error .0f") > 1.25 * said("features(dim)")
+
+
+def test_the_picture_says_what_was_measured():
+    panel = plot.seconds({"all rows": 2.0, "moments": 1e-6}, {"moments": 5e-7})
+    assert panel.says == (
+        "Seconds a step, on a logarithmic axis: all rows 2; moments 1e-06, limit 5e-07."
+    )

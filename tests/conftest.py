@@ -21,7 +21,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # not `compiled`, `lanes` and `query_row`: numba compiles their functions and must see them bare
 CHECKED = (
     "edge",
-    "figures",
     "history",
     "models",
     "modules",

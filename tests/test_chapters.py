@@ -16,12 +16,6 @@ from iclbook import chapter
 from iclbook.quote import QUOTED
 
 NOTEBOOKS = {name: nbformat.read(path, as_version=4) for name, path in chapters().items()}
-# one that still computes elsewhere, by a word, is not asked
-SHOWN = {
-    name: notebook
-    for name, notebook in NOTEBOOKS.items()
-    if not any(cell.source == 'scale = "paper"' for cell in notebook.cells)
-}
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 LINES, COLUMNS = 15, 78
 
@@ -166,9 +160,9 @@ CHECKS = (
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_chapter_shows_its_experiments(name, check):
-    assert not list(check(SHOWN[name]))
+    assert not list(check(NOTEBOOKS[name]))
 
 
 def notebook_of(*cells, setting="dim: int = 4  # D, as published\nlr: float = 0.02  # theirs"):

@@ -1,5 +1,7 @@
 """The panel, driven through its traits as a kernel would: every control, and a wrong setting."""
 
+from pathlib import Path
+
 import pytest
 
 from iclbook.panels import MODELS, Run
@@ -49,6 +51,22 @@ def test_a_wrong_setting_keeps_the_picture(panel):
     with pytest.raises(ValueError, match="setting takes one of model"):
         Run(fish=3)
     assert before.startswith(b"\x89PNG")
+
+
+def test_a_loss_that_rises_again_is_said():
+    run = Run(
+        model="separate", sequences=60, steps=800, seeds=1, dim=2, context=5, init=0.1, lr=0.15
+    )
+    assert "rises again in 1 of 1 runs: lower" in run.status.value
+
+
+def test_no_chapter_shows_a_run_that_rounding_decides():
+    shown = [
+        page.read_text(encoding="utf-8")
+        for page in (Path(__file__).parent.parent / "book").glob("*.ipynb")
+    ]
+    panels = [line for text in shown for line in text.splitlines() if 'class=\\"panel\\"' in line]
+    assert len(panels) >= 5 and not any("rises again" in panel for panel in panels)
 
 
 def test_without_a_kernel_it_is_its_last_picture(panel):

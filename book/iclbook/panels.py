@@ -12,6 +12,7 @@ import ipywidgets
 import numpy as np
 from ipywidgets import BoundedIntText, Button, Dropdown, HBox, Image, IntProgress, VBox
 
+from iclbook.measure import rises
 from iclbook.plot.style import BLUE, SKY, Figure, canvas, curve, drawn, levels
 from iclbook.plot.trace import trace
 from iclcore import theory
@@ -19,7 +20,7 @@ from iclcore.checks import choice
 from iclcore.history import History
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.task import SPECTRA, RegressionTask
-from iclcore.trainer import train
+from iclcore.trainer import descend
 
 MODELS: dict[str, Callable[..., Model]] = {
     "merged": lambda heads, init, rank: MergedAttention(heads, init),
@@ -89,7 +90,7 @@ class Run(VBox):
             )
             model = MODELS[asked["model"]](asked["heads"], asked["init"], asked["rank"])
             histories = [
-                train(
+                descend(  # what goes wrong stands in the line below
                     model, task.sample(asked["sequences"], seed), asked["steps"], asked["lr"],
                     seed=seed, progress=self._advance,
                 )
@@ -129,6 +130,9 @@ def outcome(histories: list[History]) -> str:
         step = min(len(h.loss) - 1 for h in lost)
         gone = f"{len(lost)} of {len(histories)} runs diverge"
         return f"{gone}, the first at step {step}: lower the learning rate"
+    rising = sum(map(rises, histories))
+    if rising:  # such a run has a sharpness over 2 / rate, where rounding decides how it goes on
+        return f"the loss rises again in {rising} of {len(histories)} runs: lower the learning rate"
     ends = [h.loss[-1] for h in histories]
     seconds = sum(h.seconds["moments"] + h.seconds["descent"] for h in histories)
     return f"final loss {min(ends):.4f} to {max(ends):.4f}, {seconds:.2f} s"

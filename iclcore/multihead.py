@@ -3,9 +3,10 @@
 The model of ``theory.multihead``, with nothing assumed of its weights: K, Q, V, O of each head,
 whole sequences, fresh batches, in torch (loaded when first used). Weights are dicts of arrays with
 the heads in front. ``spectral`` trains the same model when the weights are decomposable.
+``train_published`` draws start and sequences as the second paper's code does: a seed is its curve.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,14 +127,98 @@ def train_full(
 
     whole("batch", batch)
     generator = torch.Generator().manual_seed(seed)
+    return _sgd(
+        task,
+        start(task, omega0, mu0, width),
+        lambda: sequences(task, batch, generator),
+        schedule,
+        {"batch": batch, "seed": seed, "softmax": softmax},
+    )
+
+
+def train_published(
+    task: MultiTask,
+    schedule: Sequence[tuple[float, float]],
+    *,
+    batch: int = 10_000,
+    seed: int = 0,
+) -> History:
+    """The run of the published code, of this seed: its start, its draws, and its loss, the mean over
+    contexts *and* tasks. So time is its sum of learning rates, I times that of the sum over tasks.
+
+    One head a task, groups of one size, signals s_i = d_i, d_e = d + I.
+    """
+    with needs("torch"):
+        import torch
+
+    whole("batch", batch)
+    weights = published_start(task)
+    generator = torch.Generator().manual_seed(seed)
+    heads, width = weights["K"].shape[:2]
+    # what its four layers are first filled with, and a number an entry that is then not used
+    for rows in (heads * width,) * 3 + (task.tasks * heads, heads):
+        torch.empty(rows, width).uniform_(generator=generator)
+    return _sgd(
+        task,
+        weights,
+        lambda: _published_sequences(task, batch, generator),
+        schedule,
+        {"start": "published", "batch": batch, "seed": seed, "softmax": True},
+        share=1 / task.tasks,
+    )
+
+
+def published_start(task: MultiTask) -> dict[str, Float[np.ndarray, "heads ..."]]:
+    """K = Q = L^(−3/4) times the identity, on labels too; V on label i, and O, L^(−3/4), twice that for a
+    head's own task: ω = L^(−3/2)/√d_e, μ = L^(−3/2) and four times that."""
+    if len(set(task.dims)) > 1:
+        raise ValueError(
+            f"dims takes one size for all tasks at the published start, not {task.dims}"
+        )
+    if task.signal != task.dims:
+        raise ValueError(f"signal takes s = d at the published start, not {task.signal}")
+    scale, tasks = task.context**-0.75, task.tasks
+    width = task.dim + tasks
+    value = np.zeros((tasks, tasks, width))
+    value[:, np.arange(tasks), task.dim + np.arange(tasks)] = scale * (1 + np.eye(tasks))
+    key = np.tile(scale * np.eye(width), (tasks, 1, 1))
+    return {"K": key, "Q": key, "V": value, "O": value[:, :, task.dim :]}
+
+
+def _published_sequences(task: MultiTask, batch: int, generator: Any) -> tuple[Any, Any, Any]:
+    """As ``sequences``, in the published order: x, the query, β of all inputs, noise even if it is none."""
+    import torch
+
+    d, tasks, context = task.dim, task.tasks, task.context
+    own = torch.eye(tasks).repeat_interleave(d // tasks, 0)
+    x = torch.randn(batch, context, d, generator=generator)
+    q = torch.randn(batch, 1, d, generator=generator)
+    beta = torch.randn(batch, d, tasks, generator=generator) * own
+    noise = torch.randn(batch, context, tasks, generator=generator)
+    tokens = torch.cat([x, x @ beta + task.noise**0.5 * noise], -1).mT
+    return tokens, torch.cat([q[:, 0], torch.zeros(batch, tasks)], -1), (q @ beta)[:, 0]
+
+
+def _sgd(
+    task: MultiTask,
+    start: Mapping[str, np.ndarray],
+    draw: Callable[[], tuple[Any, Any, Any]],
+    schedule: Sequence[tuple[float, float]],
+    settings: dict,
+    share: float = 1.0,
+) -> History:
+    """Steps on fresh batches, down ``share`` times the loss summed over the tasks."""
+    import torch
+
     weights = {
         name: torch.tensor(value, dtype=torch.float32, requires_grad=True)
-        for name, value in start(task, omega0, mu0, width).items()
+        for name, value in start.items()
     }
 
     def step(rate: float) -> float:
-        tokens, query, answer = sequences(task, batch, generator)
-        value = (predict(weights, tokens, query, softmax) - answer).square().sum(1).mean()
+        tokens, query, answer = draw()
+        said = predict(weights, tokens, query, settings["softmax"])
+        value = share * (said - answer).square().sum(1).mean()
         slopes = torch.autograd.grad(value, list(weights.values()))
         with torch.no_grad():
             for weight, slope in zip(weights.values(), slopes, strict=True):
@@ -146,7 +231,7 @@ def train_full(
             "full",
             task,
             schedule,
-            {"batch": batch, "width": arrays["K"].shape[1], "seed": seed, "softmax": softmax},
+            settings | {"width": arrays["K"].shape[1]},
             read=lambda: spectrum(task, arrays),
             step=step,
             final=lambda: arrays,

@@ -84,6 +84,7 @@ def test_engines_give_one_curve(in_folder):
 
 
 BAD = [
+    ("--heads 0", "--heads", "at least 1"),
     ("--head_num 0", "--head_num", "at least 1"),
     ("--head 2.5", "--head", "whole number"),
     ("--model attnS --KQ_dim 0", "--rank", "at least 1"),
@@ -136,14 +137,14 @@ BAD = [
     ("--epoch 1" + 400 * "0", "--epoch", "at most 9223372036854775807"),
     ("--in_dim 1000000000000", "--in_dim", "takes less: this needs more than 10^15 GB"),
     ("--out_dim 1000000000000", "--out_dim", "takes less"),
-    ("--head 1000000000000", "--head_num", "takes less"),
+    ("--head 1000000000000", "--heads", "takes less"),
     ("--model attnS --rank 1000000000000", "--rank", "takes less"),
     ("--seq_len 1000000000000 --vary_len", "--trainset_size", "takes less"),
     ("--epoch 1000000000000", "--epoch", "takes less"),
     ("--testset 1000000000000", "--testset_size", "takes less"),
     *(
         (f"--model multihead {flag} 1000000000000 --engine {engine}", flag, "takes less")
-        for flag in ("--tasks", "--head_num", "--seq_len", "--batch")
+        for flag in ("--tasks", "--heads", "--seq_len", "--batch")
         for engine in ("full", "spectral")
     ),
     ("--model multihead --dims 1000000000000", "--dims", "takes less"),
@@ -251,7 +252,7 @@ def test_what_is_held_at_once_is_added_up(monkeypatch):
     # whatever trains, the edge of stability is looked for by moments and in stacks of weights
     slow = runs.needs(Plan(RegressionTask(), MergedAttention(10_000), engine="autograd"))
     assert slow["--in_dim"] > 8 * 60**2
-    assert slow["--head_num"] > 8 * AT_A_TIME * 10_000 * 2 * 25
+    assert slow["--heads"] > 8 * AT_A_TIME * 10_000 * 2 * 25
     for there, taken in ((need.total(), True), (need.total() - 1, False)):
         monkeypatch.setattr(memory, "memory", lambda there=there: there)
         with nullcontext() if taken else pytest.raises(ValueError, match="takes less"):

@@ -368,6 +368,8 @@ def test_moments_in_chunks_are_those_of_all_sequences_at_once():
         ("seed=0:1:2:3", "", "--grid", "a range is FIRST:END"),
         ("rank=1,1", "", "--grid", "has 1 twice"),
         ("lr=0.1,0.10", "", "--grid", "each run once"),
+        ("heads=1,2 head_num=3", "", "--grid", "twice"),
+        ("heads=1,2", "--head 3", "--heads", "a value of its own and one in --grid"),
         ("rank=1,2 KQ_dim=3", "", "--grid", "twice"),
         ("rank=1,2", "--KQ_dim 3", "--rank", "a value of its own and one in --grid"),
         ("seed=0:2", "--seed=3", "--seed", "a value of its own and one in --grid"),

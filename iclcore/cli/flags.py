@@ -26,7 +26,7 @@ def problem(parser: Parser) -> None:
     add = parser.add_argument
     add("--model", choices=("attnM", "attnS", "mlp"), default="attnM",
         help="merged, separate, MLP(z); train also takes multihead")  # fmt: skip
-    add("--head_num", "--head", type=COUNT, default=1, help="heads")
+    add("--heads", "--head_num", "--head", type=COUNT, default=1, help="heads")
     add("--rank", "--KQ_dim", type=COUNT, default=1, help="rank of key and query (attnS)")
     add("--init", type=POSITIVE, default=0.01, help="scale of the initial weights")
     add("--in_dim", type=COUNT, default=4, help="dimension D of x")
@@ -59,7 +59,7 @@ def multihead(parser: Parser) -> None:
     add = parser.add_argument
     add("--model", choices=("multihead",), help="multi-head softmax attention on several tasks")
     add("--tasks", type=COUNT, help="number I of tasks (3)")
-    add("--head_num", "--head", type=COUNT, help="heads H (one a task)")
+    add("--heads", "--head_num", "--head", type=COUNT, help="heads H (one a task)")
     add("--dims", type=listed(COUNT), default=[10], metavar="d,d,…",
         help="inputs of a task: one number for all (10) or one each")  # fmt: skip
     add("--in_dim", type=COUNT, help="all inputs, only to check: the sum of --dims")
@@ -130,7 +130,7 @@ def task_and_model(options: argparse.Namespace, refuse: Callable) -> tuple[Regre
         every_length=options.vary_len,
     )
     shared = {
-        "heads": options.head_num,
+        "heads": options.heads,
         "init": options.init,
         "divisor": "tokens" if options.vary_len else "one",
     }

@@ -38,7 +38,7 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
 def run(options: argparse.Namespace, refuse: Callable) -> int:
     task = problem(options, refuse)
     check_files(options, refuse)
-    heads = options.head_num or task.tasks
+    heads = options.heads or task.tasks
     if options.start == "aligned":
         start = aligned_start(task, heads)
     else:
@@ -85,10 +85,10 @@ def say_owners(history: History, task: MultiTask) -> None:
 
 def needs(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
     """What a run holds in memory, as ``memory.needs`` says for the other models."""
-    heads, width = options.head_num or tasks, options.width or inputs
+    heads, width = options.heads or tasks, options.width or inputs
     size, context, batch = inputs + tasks, options.seq_len - 1, options.batch
     steps = options.epoch or len(spectral.learning_rates(spectral.FIGURE_1))
-    shape = {"--tasks": tasks, "--head_num": heads, "--dims": inputs // tasks}
+    shape = {"--tasks": tasks, "--heads": heads, "--dims": inputs // tasks}
     held = 1000 * tasks + 100 * heads * tasks
     if options.engine == "spectral":  # spectral.CHUNK sequences at a time
         seen = 8 * min(batch, spectral.CHUNK) * (context * (2 * tasks + 4 * heads) + 3 * heads**2)

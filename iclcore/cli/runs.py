@@ -61,7 +61,7 @@ def shapes(task: RegressionTask, model: Model) -> Counter[str]:
     eight copies, each drawn as a tensor. Where the edge of stability is looked for, AT_A_TIME of them are
     stacked. And the covariance, and a table of features."""
     wide = {"--in_dim": task.dim, "--out_dim": task.outputs}
-    deep = {"--head_num": model.heads, "--rank": getattr(model, "rank", 0)}
+    deep = {"--heads": model.heads, "--rank": getattr(model, "rank", 0)}
     layers = model.layers(task.dim, task.outputs)
     numbers = sum(layer.count * layer.shape[0] * layer.shape[1] for layer in layers)
     found = Counter()

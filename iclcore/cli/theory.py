@@ -37,7 +37,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
         time = options.lr * steps
     try:
         if task.spectrum == "white":
-            c0 = options.head_num * (options.init * options.init) / 2  # its mean over starts
+            c0 = options.heads * (options.init * options.init) / 2  # its mean over starts
             course = theory.white_course(task, c0, time, model.divisor)
             if not np.isfinite(course[0]):
                 raise ValueError("its loss leaves what a float holds")

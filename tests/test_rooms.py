@@ -24,7 +24,7 @@ ROOMS = {
     "style": "style",
     "sweep": "sweep",
     "picture": "picture",
-    "cli": "cli entry __main__",
+    "cli": "cli __main__",
 }
 ORDER = {name: level for level, room in enumerate(ROOMS.values()) for name in room.split()}
 # libraries that only one module or room knows

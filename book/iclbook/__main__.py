@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from iclbook import chapter
+from iclcore.__main__ import enter
 from iclcore.cli.parser import Parser, attempt, writable
-from iclcore.entry import enter
 from iclcore.extras import needs
 from iclcore.history import write_whole
 

@@ -22,7 +22,6 @@ SOURCES = (
     "query_row",
     "reference",
     "sweep/plan",
-    "sweep/training",
     "softmax",
     "task",
     "threads",

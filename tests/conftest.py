@@ -32,7 +32,6 @@ CHECKED = (
     "spectral",
     "stability",
     "sweep.plan",
-    "sweep.training",
     "task",
     "theory",
     "trainer",

@@ -22,8 +22,7 @@ from iclcore import (
 from iclcore.modules import AutogradDescent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
-from iclcore.sweep.plan import Plan
-from iclcore.sweep.training import carry_out, prepare
+from iclcore.sweep.plan import Plan, carry_out, prepare
 
 TASK = RegressionTask(dim=3, context=6)
 NAN = np.full((2, 3, 1), np.nan)

@@ -126,7 +126,7 @@ def test_a_light_process_has_the_same_versions_and_names_without_torch():
 
 
 def test_the_digest_has_every_module_that_a_number_goes_through():
-    folder, found, left = Path(iclcore.__file__).parent, set(), ["sweep/training"]
+    folder, found, left = Path(iclcore.__file__).parent, set(), ["sweep/plan"]
     while left:
         name = left.pop()
         if name in found:
@@ -157,7 +157,7 @@ def test_other_code_has_another_digest(tmp_path, monkeypatch):
     here = versions._digest()
     monkeypatch.setattr(versions, "__file__", str(tmp_path / "versions.py"))
     assert versions._digest() == here
-    run = tmp_path / "sweep" / "training.py"
+    run = tmp_path / "sweep" / "plan.py"
     run.write_text(run.read_text().replace("run.lr", "run.lr * 1.01"))
     assert versions._digest() != here
 

@@ -15,7 +15,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
 
     # only now, for they load compilers
     from iclcore.cli.runs import refuse_hopeless, run_of
-    from iclcore.sweep.training import carry_out, prepare
+    from iclcore.sweep.plan import carry_out, prepare
 
     asked = run_of(options, task, model, refuse)
     refuse_hopeless(asked, refuse)

@@ -18,8 +18,7 @@ from tqdm import tqdm
 from iclcore.extras import needs
 from iclcore.history import Damaged, History, write_whole
 from iclcore.interrupts import put_off
-from iclcore.sweep.plan import MATTER, Plan, name_of
-from iclcore.sweep.training import carry_out, prepare
+from iclcore.sweep.plan import MATTER, Plan, carry_out, name_of, prepare
 from iclcore.sweep.workers import Cluster, ClusterLost, Cores, say
 from iclcore.versions import difference, versions
 

@@ -123,6 +123,7 @@ def test_two_figures_of_one_name_are_told():
 
 def test_in_the_table_a_number_has_a_name_and_stands_with_the_figure_that_computes_it(tmp_path):
     said = 'runs.facts["end_1"] = 1,800\nsum(run for run in runs.gaps) .1f = −0.5\nsize = 2\nlate = 9\n'
+    said += "runs.end = the end\n"
     notebook = notebook_of(
         "size = 2",
         "runs = study(size)",
@@ -131,7 +132,7 @@ def test_in_the_table_a_number_has_a_name_and_stands_with_the_figure_that_comput
         "def gap(late):\n    run = late\n\n\nplot.figure(runs)",
         "<!--caption fig:one-two-->\nThe *same*, {eq}`eq:a`. And "
         '<!--q runs.facts["end_1"]-->?<!--/q--> <!--q sum(run for run in runs.gaps) .1f-->?<!--/q--> '
-        "<!--q size-->?<!--/q--> <!--q late-->?<!--/q-->",
+        "<!--q size-->?<!--/q--> <!--q late-->?<!--/q--> <!--q runs.end-->?<!--/q-->",
         "run, late = 3, 9\nplot.animation(run)",
     )
     notebook.cells[-1].outputs = [new_output("execute_result", {"text/plain": "It |moves|."})]

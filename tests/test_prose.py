@@ -43,6 +43,7 @@ def notebook_of(*sources):
 )
 def test_a_value_is_written_as_its_format_says(value, form, text):
     assert quote.text(value, form) == text
+    assert quote.are_numbers(text) == (text != "merged")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,8 @@ def numbers(notebook: nbformat.NotebookNode, found: list[Figure]) -> dict[str, s
     for name in parameters(notebook.cells):
         bound.pop(name, None)
     for mark, text in prose.recorded_numbers(notebook).items():
+        if not quote.are_numbers(text):
+            continue  # a word that goes with a number
         expression, _ = quote.split(mark)
         places = [bound[name] for name in uses(ast.parse(expression)) & bound.keys()]
         drawn = [figure for figure in found if figure.place >= max(places)] if places else []

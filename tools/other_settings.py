@@ -26,10 +26,9 @@ from execute import Result, execute, whole
 from workplace import ROOT, stoppable
 
 from iclbook import chapter
-from iclbook.quote import ABSENT
+from iclbook.quote import are_numbers
 
 PAGES = ("_config.yml", "_toc.yml", "book", "bench", "tools")  # what a build reads
-NUMBER = re.compile(rf"{ABSENT}|[+−]?(?:\d[\d,]*)?\.?\d+(?:e[+−]\d+)?%?")
 ALT = re.compile(r'class="animation" alt="(?P<alt>[^"]*)"')
 
 
@@ -83,10 +82,6 @@ def alt(output: nbformat.NotebookNode) -> str:
     animated = ALT.search(output.get("data", {}).get("text/html", ""))
     said = output.get("metadata", {}).get("image/png", {}).get("alt", "")
     return animated["alt"] if animated else said
-
-
-def are_numbers(text: str) -> bool:
-    return all(NUMBER.fullmatch(each) for part in text.split(" and ") for each in part.split(", "))
 
 
 def tried(case: str, paths: list[Path]) -> tuple[list[Result], list[str]]:

@@ -13,6 +13,7 @@ import numpy as np
 QUOTED = re.compile(r"<!--q (?P<mark>.+?)-->(?P<said>.*?)<!--/q-->")
 FORMAT = re.compile(r"\+?z?,?(\.\d+)?[defg%]")
 ABSENT = "–"
+NUMBER = re.compile(rf"{ABSENT}|[+−]?(?:\d[\d,]*)?\.?\d+(?:e[+−]\d+)?%?")
 
 
 def record(names: dict, marks: str) -> None:
@@ -62,3 +63,9 @@ def text(value, form: str = "") -> str:
         return ABSENT
     form = form or (",d" if isinstance(value, Integral) else ".3g")
     return format(value, form).replace("-", "−")
+
+
+def are_numbers(said: str) -> bool:
+    """Whether it is what ``text`` writes of numbers, and not a word."""
+    parts = [each for part in said.split(" and ") for each in part.split(", ")]
+    return all(NUMBER.fullmatch(each) for each in parts)

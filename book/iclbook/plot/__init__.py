@@ -1,10 +1,12 @@
 """Pictures: a vocabulary of panels, and the drawings that no run is behind."""
 
+from iclbook.plot.bars import bars, coefficients, seconds
 from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_network
-from iclbook.plot.dots import dots
-from iclbook.plot.heads import coefficients, fall, table, weights, winners
+from iclbook.plot.dots import agreement, clouds, dots, scaling
+from iclbook.plot.heads import fall, weights, winners
+from iclbook.plot.heat import matrix, table, taken, tokens
 from iclbook.plot.in_weight import phase_map, two_tests
-from iclbook.plot.kinds import kinds
+from iclbook.plot.lines import curves, kinds, lines
 from iclbook.plot.low_rank import (
     balance,
     drifts,
@@ -13,25 +15,11 @@ from iclbook.plot.low_rank import (
     level_shifts,
     stairs,
     survival,
-    taken,
 )
-from iclbook.plot.panels import (
-    agreement,
-    animation,
-    curves,
-    figure,
-    keys,
-    lines,
-    losses,
-    matrix,
-    rank_one_frame,
-    scaling,
-    values,
-)
+from iclbook.plot.panels import animation, figure, titled
 from iclbook.plot.plane import plane
-from iclbook.plot.predictions import bars, clouds, tokens
-from iclbook.plot.softmax import attending, titled
-from iclbook.plot.speed import seconds
+from iclbook.plot.runs import keys, losses, rank_one_frame, values
+from iclbook.plot.softmax import attending
 
 __all__ = [
     "agreement",

@@ -1,16 +1,18 @@
-"""Simulated points on the curves of theory."""
+"""Points: simulated on the curves of theory, predicted against measured."""
 
 from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from iclbook.plot.panels import MARKS, Panel, listed, spread
-from iclbook.plot.style import DASHED, colours
+from iclbook.plot.style import DASHED, PREDICTORS, colours
 
 # by name: y at each x, or x and y, and for marks how far y may be off
 Points = Mapping[str, Mapping[float, float] | tuple[ArrayLike, ...]]
 FEW = 20  # values that the alt text names one by one
+SHOWN = 1500  # points of a cloud
 
 
 def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel:
@@ -53,3 +55,73 @@ def rows(named: Points) -> dict[str, tuple[np.ndarray, ...]]:
         for name, points in named.items()
     }
     return {name: tuple(map(np.asarray, each)) for name, each in pairs.items()}
+
+
+def scaling(
+    x: ArrayLike, measured: ArrayLike, predicted: ArrayLike, name: str, **settings
+) -> Panel:
+    """Dots on dashed lines, both logarithmic, a column each: what shrinks or grows as a power."""
+    measured, predicted = np.asarray(measured), np.asarray(predicted)
+    tones = colours(measured.shape[1])
+
+    def draw(axes):
+        for d, tone in enumerate(tones):
+            axes.plot(x, predicted[:, d], **(DASHED | {"color": tone}))
+            axes.plot(x, measured[:, d], "o", color=tone, markersize=5, label=f"{name} {d + 1}")
+        axes.set(xscale="log", yscale="log", **settings)
+        axes.invert_xaxis()
+        axes.legend(fontsize=8)
+
+    worst = np.nanmax(np.abs(predicted / measured - 1))
+    says = (
+        f"{settings.get('ylabel', name)} against {settings.get('xlabel', 'x')}, both logarithmic: dots "
+        f"within {worst:.1%} of dashed lines, from {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}."
+    )
+    return Panel(draw, says[0].upper() + says[1:], width=5.6, height=3.6)
+
+
+def agreement(
+    measured: ArrayLike, predicted: ArrayLike, group: ArrayLike, name: str, **settings
+) -> Panel:
+    """Predicted against measured, on a dashed diagonal, both logarithmic, a mark for each group."""
+    measured, predicted, group = map(np.asarray, (measured, predicted, group))
+    groups = np.unique(group)
+
+    def draw(axes):
+        ends = np.array([measured.min() / 1.3, measured.max() * 1.3])
+        axes.plot(ends, ends, **DASHED)
+        for i, (own, tone) in enumerate(zip(groups, colours(len(groups)), strict=True)):
+            axes.plot(measured[group == own], predicted[group == own], MARKS[i % len(MARKS)],
+                      color=tone, markersize=4, alpha=0.7, label=f"{name} {own}")  # fmt: skip
+        axes.set(xscale="log", yscale="log", **settings)
+        axes.legend(fontsize=8)
+
+    off = np.median(np.abs(predicted / measured - 1))
+    says = f"{len(measured)} predicted against simulated values: on the diagonal, half within {off:.1%}."
+    return Panel(draw, says, width=4.6, height=4.2)
+
+
+def clouds(
+    answer: Float[np.ndarray, " P"], said: Mapping[str, Float[np.ndarray, " P"]], edge: float = 3.0
+) -> Panel:
+    """A panel a predictor: its answers against the right ones, of many sequences, and its error."""
+    errors = [float(np.mean((answer - values) ** 2)) for values in said.values()]
+
+    def draw(*axes):
+        for panel, (name, values), error, tone in zip(
+            axes, said.items(), errors, PREDICTORS, strict=False
+        ):
+            panel.plot([-edge, edge], [-edge, edge], **DASHED)
+            panel.plot(answer[:SHOWN], values[:SHOWN], ".", color=tone, markersize=1.5)
+            panel.set_title(f"{name}\nerror {error:.3f}", fontsize=9, pad=8)
+            panel.set(xlim=(-edge, edge), ylim=(-edge, edge), xlabel="answer")
+            panel.set_aspect("equal")
+            if panel is not axes[0]:
+                panel.set_yticklabels([])
+        axes[0].set_ylabel("prediction")
+
+    says = (
+        f"Predictions against answers of {len(answer):,} sequences, a cloud about the diagonal for each "
+        f"of {', '.join(said)}: mean squared errors {listed(errors, '.3f')}."
+    )
+    return Panel(draw, says, widths=(1.0,) * len(said), height=2.8, width=8.0)

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from iclbook.measure import owned, smooth, thin
-from iclbook.plot.panels import SIGNED, Panel, listed, spread
+from iclbook.plot.panels import Panel, listed, spread
 from iclbook.plot.style import BLACK, BLUE, DASHED, GREY, PINK, colours
 from iclcore import History, spectral
 from iclcore.theory.multihead import Flow
@@ -122,26 +122,6 @@ def fall(
     return Panel(draw, says, height=3)
 
 
-def table(values: np.ndarray, title: str) -> Panel:
-    """Heads × tasks, coloured, with their numbers."""
-    most = np.abs(values).max()
-
-    def draw(axes):
-        axes.imshow(values, cmap=SIGNED, vmin=-most, vmax=most)
-        for (h, i), value in np.ndenumerate(values):
-            said = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
-            axes.annotate(said, (i, h), ha="center", va="center", fontsize=9,
-                          color="white" if abs(value) > 0.7 * most else BLACK)  # fmt: skip
-        heads, tasks = values.shape
-        axes.set_xticks(range(tasks), [f"task {i + 1}" for i in range(tasks)])
-        axes.set_yticks(range(heads), [f"head {h + 1}" for h in range(heads)])
-        axes.tick_params(length=0)
-        axes.set_xlabel(title)
-
-    rows = "; ".join(listed(row, "z.2f") for row in values)
-    return Panel(draw, f"Table of {title.replace('$', '')}, a row a head: {rows}.", height=3)
-
-
 def winners(count: np.ndarray, loss: np.ndarray, limits: np.ndarray, name: str) -> Panel:
     """Final losses by how many heads won something; dashed, the limits of those allocations."""
     groups = np.unique(count)
@@ -156,20 +136,3 @@ def winners(count: np.ndarray, loss: np.ndarray, limits: np.ndarray, name: str) 
 
     parts = [f"{(count == n).sum()} with {n} at {spread(loss[count == n])}" for n in groups]
     return Panel(draw, f"{name} by the number of winners: {'; '.join(parts)}.", height=4.2)
-
-
-def coefficients(target: np.ndarray, answer: np.ndarray, title: str) -> Panel:
-    """Hermite coefficients of a target and of what is answered, side by side."""
-    degrees = np.arange(len(target))
-
-    def draw(axes):
-        axes.bar(degrees - 0.2, target, 0.4, color=GREY, label="target")
-        axes.bar(degrees + 0.2, answer, 0.4, color=BLUE, label="answer")
-        axes.axhline(0, color=BLACK, linewidth=0.6)
-        axes.set(xlabel="Hermite degree", xticks=degrees)
-        axes.annotate(title, (0.5, 1.02), xycoords="axes fraction", ha="center", fontsize=9)
-        axes.legend(fontsize=8)
-
-    says = f"{title}: the target has {listed(target, 'z.2f')} for degree 0 to {degrees[-1]}"
-    says += f", the answer {listed(answer, 'z.2f')}."
-    return Panel(draw, says, height=2.8)

@@ -138,32 +138,6 @@ def survival(landings: Sequence[Landings]) -> Panel:
     return Panel(draw, says, (1.0,) * len(landings), 2.9, 8.0)
 
 
-def taken(shares: Mapping[int, Float[np.ndarray, "heads D"]]) -> Panel:
-    """What each head has of each eigenvector, a heat map a rank; heads in the order of what they have."""
-    parts, sorted_ = [], {}
-    for rank, share in shares.items():
-        has = share > 0.5
-        first = np.where(has.any(axis=1), np.argmax(has, axis=1), share.shape[1])
-        sorted_[rank] = share[np.argsort(first, kind="stable")]
-        heads, found = int(has.any(axis=1).sum()), int((share.sum(axis=0) > 0.5).sum())
-        parts.append(f"at rank {rank} {found} eigenvectors in {heads} head{'s' * (heads != 1)}")
-
-    def draw(*axes):
-        for panel, (rank, share) in zip(axes, sorted_.items(), strict=True):
-            image = panel.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-            heads, dim = share.shape
-            panel.set_title(f"$R = {rank}$", fontsize=10)
-            panel.set(xlabel="eigenvector", xticks=range(dim), xticklabels=range(1, dim + 1))
-            panel.set(yticks=range(heads), yticklabels=range(1, heads + 1))
-        for panel in axes[1:]:
-            panel.tick_params(which="both", labelleft=False)
-        axes[0].set_ylabel("head")
-        axes[0].get_figure().colorbar(image, ax=axes, label="share learned", shrink=0.9)
-
-    says = f"Heat maps, heads by eigenvectors, of what is learned after the last step: {'; '.join(parts)}."
-    return Panel(draw, says, (1.0,) * len(shares), 2.8, 8.0)
-
-
 def balance(time: Float[np.ndarray, " t"], squares: Float[np.ndarray, "3 t"]) -> Panel:
     """Squared sizes of one head's value, key and query, which lie on one another."""
     styles = ((BLUE, 4.5, 0.35, "-"), (ORANGE, 1.6, 1, "-"), (BLACK, 1, 1, (0, (2, 3))))

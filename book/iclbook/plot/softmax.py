@@ -1,22 +1,10 @@
 """What softmax heads attend to."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from iclbook.measure import Reading
 from iclbook.plot.panels import Panel, listed
 from iclbook.plot.style import BLUE, DASHED, GREEN, ORANGE, PINK
-
-
-def titled(title: str, panel: Panel) -> Panel:
-    """The panel under a title, which it says first."""
-
-    def draw(*axes):
-        panel.draw(*axes)
-        axes[0].set_title(title, fontsize=10)
-
-    return replace(panel, draw=draw, says=f"{title}: {panel.says}")
 
 
 def attending(found: Reading) -> Panel:

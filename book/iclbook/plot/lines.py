@@ -1,0 +1,121 @@
+"""Named curves: dashed is theory, solid is simulation."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from iclbook.measure import thin
+from iclbook.plot.panels import Panel, listed
+from iclbook.plot.style import BLACK, DASHED, GREY, colours
+from iclbook.plot.style import levels as draw_levels
+
+
+def curves(
+    x: np.ndarray,
+    ys: np.ndarray,
+    dots: Sequence[int] = (),
+    legend: str = "",
+    **settings,
+) -> Panel:
+    """One curve for each row of ``ys``, named by its number; ``dots[i]`` marks a place on curve i."""
+    tones = colours(len(ys))
+
+    def draw(axes):
+        for i, (row, tone) in enumerate(zip(ys, tones, strict=True)):
+            axes.plot(x, row, color=tone, label=f"{i}")
+            if i < len(dots):
+                axes.plot(x[dots[i]], row[dots[i]], "o", color=tone, markersize=5)
+        axes.set(**{"xlabel": "step"} | settings)
+        axes.legend(
+            title=legend, fontsize=8, title_fontsize=8, ncols=min(9, len(ys)), loc="lower left"
+        )
+
+    says = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'step')}, "
+    says += f"{len(ys)} curves by {legend or 'number'}"
+    if len(dots):
+        held = [row[at] for row, at in zip(ys, dots, strict=False)]
+        first = all(np.argmin(ys[:, at]) == i for i, at in enumerate(dots))
+        says += f"; at the dots, one on each, they are {listed(held, '.2g')}"
+        says += ", the lowest there of all" * first
+    return Panel(draw, f"{says[0].upper()}{says[1:]}.", width=6.6, height=3.3)
+
+
+def lines(
+    simulated: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    theory: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    says: str = "",
+    wide: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    levels: Sequence[float] = (),
+    **settings,
+) -> Panel:
+    """Named curves, solid; dashed on each what theory says under the same name.
+
+    A theory of another name is dashed in grey. ``wide`` curves lie pale behind, in the colour of their
+    name; ``levels`` are dashed across. What a run did not reach is left out by the caller.
+    """
+    theory, wide = theory or {}, wide or {}
+    names = list(dict.fromkeys([*simulated, *wide]))
+    tones = dict(zip(names, colours(len(names)), strict=True))
+
+    def draw(axes):
+        for drawn_, style in ((wide, {"linewidth": 4.5, "alpha": 0.3}), (simulated, {})):
+            for name, (x, y) in drawn_.items():
+                at = thin(len(np.asarray(x)))
+                label = None if drawn_ is wide and name in simulated else name
+                axes.plot(
+                    np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=label, **style
+                )
+        for name, (x, y) in theory.items():
+            own = {"color": BLACK, "zorder": 3} if name in tones else {"label": name}
+            axes.plot(x, y, **(DASHED | own))
+        draw_levels(axes, levels, "")
+        axes.set(**settings)
+        if len(names) > 1 or theory.keys() - simulated.keys():
+            axes.legend(fontsize=8)
+
+    ends = [f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in simulated.items()]
+    said = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'x')}: {'; '.join(ends)}"
+    said += f". Wide and pale: {', '.join(wide)}" * bool(wide)
+    said += ". Dashed, the theory" * bool(theory or len(levels)) + "."
+    return Panel(draw, f"{said[0].upper()}{said[1:]}{says and ' ' + says}", width=6.6, height=3.3)
+
+
+def kinds(
+    found: Mapping[str, tuple[Float[np.ndarray, " t"], Float[np.ndarray, "t curves"]]],
+    levels: Mapping[str, Sequence[float]] | None = None,
+    told: Mapping[str, Sequence[float]] | None = None,
+    **settings,
+) -> Panel:
+    """Curves in the colour of their kind, dashed its levels, dotted the times that theory told of it.
+
+    Levels of no kind are grey.
+    """
+    levels, told = levels or {}, told or {}
+    tones = dict(zip(found, colours(len(found)), strict=True))
+
+    def draw(axes):
+        for name, (t, y) in found.items():
+            at = thin(len(t), 600)
+            axes.plot(t[at], y[at], color=tones[name], label=name)
+        for name, heights in levels.items():
+            for height in heights:
+                axes.axhline(height, **(DASHED | {"color": tones.get(name, GREY)}))
+        for name, times in told.items():
+            for time in times:
+                axes.axvline(time, color=tones[name], linewidth=0.8, linestyle=":")
+        axes.set(xlabel="time (sum of learning rates)", **settings)
+        lines, names = axes.get_legend_handles_labels()
+        each = dict(zip(names, lines, strict=True))  # one of its curves stands for a kind
+        axes.legend(each.values(), each, fontsize=8)
+
+    said = []
+    for name, (_, y) in found.items():
+        said.append(f"{name} from {listed(np.atleast_1d(y[0]))} to {listed(np.atleast_1d(y[-1]))}")
+        said[-1] += f", dashed {listed(levels[name])}" if len(levels.get(name, ())) else ""
+        said[-1] += (
+            f", dotted at times {listed(told[name], '.1f')}" if len(told.get(name, ())) else ""
+        )
+    says = f"{settings['ylabel'].replace('$', '')} over time: {'; '.join(said)}."
+    return Panel(draw, f"{says[0].upper()}{says[1:]}")

@@ -1,0 +1,132 @@
+"""Runs: losses on the theory's levels, values on their ODE, keys beside the eigenvectors."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from iclbook.measure import Course, drop_times, thin
+from iclbook.plot.heat import heat, matrix
+from iclbook.plot.panels import Panel, listed, spread
+from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, shades
+from iclbook.plot.style import levels as draw_levels
+from iclcore import History
+from iclcore.theory import Drop
+
+QUIET, QUIET_MARK = "#9aa7b5", "#e8b58f"  # of runs behind the one that is shown
+
+
+def losses(
+    runs: Sequence[History],
+    shown: History | None = None,
+    levels: Sequence[float] = (),
+    drops: Sequence[Sequence[Drop]] = (),
+    until: int | None = None,
+    names: str | None = r"$\mathcal{L}(\mathcal{M}_%d)$",
+    of: str = "",
+) -> Panel:
+    """Losses against steps on the theory's levels; ticks where theory puts the ``drops`` of each run.
+
+    Levels ``of`` another model than the runs' own are there to compare with.
+    ``shown`` stands in front. With ``until``, for a frame of an animation, it is drawn as far as that step.
+    """
+    levels = np.asarray(levels, dtype=float)
+    last = max(run.steps[-1] for run in runs)
+
+    def draw(axes):
+        for run, own in zip(runs, list(drops) or [()] * len(runs), strict=True):
+            front = shown is None or run is shown
+            at = thin(len(run.steps))
+            tone = BLUE if front and until is None else QUIET
+            width = 1.8 if front else 0.9
+            axes.plot(run.steps[at], run.loss[at], color=tone, linewidth=width, zorder=2 + front)
+            for drop, low, high in zip(own, levels[1:], levels, strict=False):
+                if drop.time / run.lr <= last:
+                    axes.plot(drop.time / run.lr, (low + high) / 2, "|", markersize=9, zorder=4,
+                              color=ORANGE if front else QUIET_MARK, markeredgewidth=1.5)  # fmt: skip
+            if front and until is not None:
+                gone = at[run.steps[at] <= until]
+                axes.plot(run.steps[gone], run.loss[gone], color=BLUE)
+                axes.plot(until, run.loss[min(until, len(run.loss) - 1)], "o", color=ORANGE)
+        draw_levels(axes, levels, names)
+        if drops:
+            axes.plot(
+                [], [], "|", color=ORANGE, markersize=9, label="drop predicted from the start"
+            )
+            axes.legend(fontsize=8, loc="upper right")
+        axes.set(
+            xlabel="step", ylabel="mean squared error", xlim=(0, last), ylim=(0, 1.15 * highest)
+        )
+
+    ends, highest = [run.loss[-1] for run in runs], max(run.loss[0] for run in runs)
+    says = "Training loss" if len(runs) == 1 else f"Training losses of {len(runs)} seeds"
+    first = spread([run.loss[0] for run in runs])
+    says += f" against the step, {first} at first and {spread(ends)} at the end"
+    if len(levels) > 1:
+        passed = max(np.isfinite(drop_times(run, levels)).sum() for run in runs)
+        says += f", near the dashed levels of {of}," if of else ", on the dashed levels"
+        says += f" {listed(levels[: passed + 1])}"
+    says += (
+        "; ticks mark the drops that theory predicts from the initial weights" * bool(drops) + "."
+    )
+    return Panel(draw, says, height=3.9)
+
+
+def values(run: History, courses: Sequence[Course] = ()) -> Panel:
+    """The value weight of each head, dashed what the scalar ODE says of those that have risen."""
+    at = thin(len(run.steps))
+    owned = {course.head: course.component for course in courses}
+    tones = shades(max([1, *owned.values()]))
+
+    def draw(axes):
+        for head in range(run.value.shape[1]):
+            tone = tones[owned[head] - 1] if head in owned else QUIET
+            axes.plot(run.steps[at], run.value[at, head], color=tone, linewidth=1.8)
+        for course in courses:
+            axes.plot(course.time / run.lr, course.value, **(DASHED | {"color": BLACK}))
+        if courses:
+            axes.plot([], [], **(DASHED | {"color": BLACK}), label="scalar ODE")
+            axes.legend(fontsize=8)
+        axes.set(xlabel="step", ylabel="value weight of each head", xlim=(0, run.steps[-1]))
+
+    says = f"Value weights of the {run.value.shape[1]} heads of one run"
+    if courses:
+        off = [
+            np.abs(run.value[at, c.head] - c.value).max() / np.abs(c.value).max() for c in courses
+        ]
+        says += f": {len(courses)} leave zero, within {max(off):.0%} of the dashed curves of the scalar ODE"
+    says += "."
+    return Panel(draw, says, height=3.9)
+
+
+def keys(run: History, at: Sequence[int]) -> Panel:
+    """Keys of all heads at the kept steps ``at``, a row each, beside the eigenvectors."""
+    stack = run.snapshots["key"][at, :, 0, : run.task.dim]
+    limit = np.abs(stack).max()
+
+    def draw(*axes):
+        for m, (part, rows) in enumerate(zip(axes, stack, strict=False)):
+            heat(part, rows, limit, f"keys at $\\mathcal{{M}}_{{{m}}}$")
+        basis = run.task.eigenvectors.T
+        heat(axes[-1], basis, np.abs(basis).max(), "eigenvectors")
+        for part, letter, count in ((axes[0], "k", stack.shape[1]), (axes[-1], "e", len(basis))):
+            part.set_yticks(range(count), [rf"${letter}_{{{i}}}$" for i in range(1, count + 1)])
+
+    along = np.abs(stack @ run.task.eigenvectors).max(axis=2)
+    size = np.linalg.norm(stack, axis=2)
+    aligned = ((along > 0.9 * size) & (size > limit / 3)).sum(axis=1)
+    says = f"Heat maps of the keys on {len(at)} plateaus: {listed(aligned, 'd')} of "
+    says += f"{stack.shape[1]} are long and parallel to an eigenvector."
+    return Panel(draw, says, widths=(1.0,) * (len(at) + 1), height=2.5)
+
+
+def rank_one_frame(run: History, snapshot: int, levels: Sequence[float]) -> list[Panel]:
+    """For an animation: the loss so far, the keys beside the eigenvectors, and the predictor M."""
+    keys_, made = run.snapshots["key"][:, :, 0, : run.task.dim], run.predictors
+    loss = losses([run], levels=levels, until=int(run.kept[snapshot]), names=None)
+    return [
+        replace(loss, widths=(2.1,)),
+        matrix(keys_[snapshot], "keys", np.abs(keys_[-1]).max()),
+        matrix(run.task.eigenvectors.T, "eigenvectors"),
+        matrix(made[snapshot], "predictor M", np.abs(made[-1]).max()),
+    ]

@@ -8,9 +8,9 @@ import numpy as np
 from bench import machine
 from bench.naive import best_seconds, step_seconds
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, reference
+from iclcore.autograd import AutogradDescent
 from iclcore.descent import MomentDescent
 from iclcore.models import Model, Weights
-from iclcore.modules import AutogradDescent
 from iclcore.moments import Moments, of_population, of_sequences
 from iclcore.softmax import RowDescent
 from iclcore.task import Sequences

@@ -145,6 +145,6 @@ def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights
 
         row = QueryRow(model, [data], model.heads)
         return lambda factors: row.of_factors(factors)[1]
-    from iclcore.modules import gradient_of
+    from iclcore.autograd import gradient_of
 
     return gradient_of(model, data, start)

@@ -206,9 +206,9 @@ def _engine(kind: str) -> type:
     elif kind == "rows":
         from iclcore.softmax import RowDescent as engine
     elif kind == "published":
-        from iclcore.published import PublishedDescent as engine
+        from iclcore.autograd import PublishedDescent as engine
     else:
-        from iclcore.modules import AutogradDescent as engine
+        from iclcore.autograd import AutogradDescent as engine
     return engine
 
 

@@ -11,6 +11,7 @@ from iclcore import __version__
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 # the modules that a run's numbers go through
 SOURCES = (
+    "autograd",
     "compiled",
     "descent",
     "edge",
@@ -18,7 +19,6 @@ SOURCES = (
     "models",
     "modules",
     "moments",
-    "published",
     "query_row",
     "reference",
     "sweep/plan",

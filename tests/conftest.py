@@ -20,13 +20,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # not `compiled`, `lanes` and `query_row`: numba compiles their functions and must see them bare
 CHECKED = (
+    "autograd",
     "edge",
     "history",
     "models",
     "modules",
     "moments",
     "multihead",
-    "published",
     "reference",
     "softmax",
     "spectral",

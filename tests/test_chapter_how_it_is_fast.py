@@ -9,9 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from iclbook import plot
 from iclbook.explorers import Speed
 from iclcore import MergedAttention, RegressionTask, SeparateAttention
+from iclcore.autograd import AutogradDescent, PublishedDescent
 from iclcore.models import feature_count
-from iclcore.modules import AutogradDescent
-from iclcore.published import PublishedDescent
 from iclcore.trainer import MOST_FEATURES, choose
 
 said = recorded("how_it_is_fast")

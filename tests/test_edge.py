@@ -8,8 +8,9 @@ import torch
 from conftest import close
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, edge, train
+from iclcore.autograd import gradient_of, lengths
 from iclcore.cli import main
-from iclcore.modules import _tensors, gradient_of, module
+from iclcore.modules import module
 from iclcore.moments import of_sequences
 
 TASK = RegressionTask(dim=2, context=5)
@@ -23,11 +24,10 @@ def exact_sharpness(model, weights, data):
     """The largest eigenvalue of the Hessian in all weights: those that cannot move add only zeros."""
     net = module(model, weights, data.y.shape[2])
     names, parts = zip(*net.named_parameters(), strict=True)
-    sets = _tensors(data)
+    ((tokens, answers, _),) = lengths(net, data)
 
     def loss(*values):
         held = dict(zip(names, values, strict=True))
-        ((tokens, answers),) = sets
         return (torch.func.functional_call(net, held, (tokens,)) - answers).square().mean()
 
     blocks = torch.autograd.functional.hessian(loss, tuple(p.detach() for p in parts))

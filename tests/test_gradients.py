@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 import iclcore
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
+from iclcore.autograd import lengths, loss_and_slopes
 from iclcore.compiled import symmetric_product
 from iclcore.descent import MomentDescent, gradient
 from iclcore.models import Model
-from iclcore.modules import _tensors, mean_loss, module
+from iclcore.modules import module
 from iclcore.moments import Moments, coefficients, features, mix, of_population, of_sequences
 from iclcore.softmax import PART, QueryRow
 from iclcore.task import Sequences
@@ -89,13 +90,7 @@ def by_differences(model: Model, weights: dict, data: Sequences, step: float = 1
 
 def by_autograd(model: Model, weights: dict, data: Sequences) -> tuple[float, dict]:
     net = module(model, weights, data.y.shape[2])
-    loss = mean_loss(net, _tensors(data))
-    loss.backward()
-    slopes = {
-        name: np.zeros_like(weights[name]) if p.grad is None else p.grad.numpy()
-        for name, p in net.named_parameters()
-    }
-    return loss.item(), slopes
+    return loss_and_slopes(net, lengths(net, data), weights)
 
 
 def embed(model: Model, parts, like: dict, dim: int) -> dict:

@@ -10,10 +10,10 @@ import torch
 from conftest import close
 
 from iclcore import SeparateAttention, reference
+from iclcore.autograd import PublishedDescent
 from iclcore.cli import build_parser
 from iclcore.cli.flags import task_and_model
 from iclcore.cli.runs import run_of
-from iclcore.published import PublishedDescent
 from iclcore.sweep.plan import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train

@@ -13,7 +13,7 @@ ROOMS = {
     "task": "task",
     "models": "models",
     "reference": "reference",
-    "torch": "modules published",
+    "torch": "modules autograd",
     "moments": "compiled moments",
     "softmax": "lanes query_row softmax",
     "theory": "theory",

@@ -8,7 +8,8 @@ from conftest import close
 
 from iclbook import measure
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
-from iclcore.modules import _tensors, mean_loss, module
+from iclcore.autograd import lengths, mean_loss
+from iclcore.modules import module
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,8 @@ def data():
 
 
 def loss_at(model, weights, data):
-    return float(mean_loss(module(model, weights, 1), _tensors(data)).detach())
+    net = module(model, weights, 1)
+    return mean_loss(net.predict, lengths(net, data)).item()
 
 
 @pytest.mark.parametrize("kind", [MergedAttention, SeparateAttention])

@@ -19,7 +19,7 @@ from iclcore import (
     train,
     trainer,
 )
-from iclcore.modules import AutogradDescent
+from iclcore.autograd import AutogradDescent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare

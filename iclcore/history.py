@@ -1,21 +1,13 @@
 """What a training run leaves behind, and how it travels to CSV and npz and back."""
 
-import errno
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
-from secrets import token_hex
-from shutil import copymode
 from typing import TYPE_CHECKING
-from zipfile import ZipFile
 
 import numpy as np
 
+from iclcore.files import Arrays, Damaged, read_csv, read_npz, reading, write_csv, write_npz
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, predictor
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
@@ -28,12 +20,6 @@ SERIES = "series"
 WEIGHTS = ("start", "snapshots", "final")
 MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, CubicMLP)}
 ENDS = ("finished", "interrupted", "diverged")
-WHOLE = "whole"  # the CSV line that says what follows it
-PART = 10_000  # rows that are text at a time
-
-
-class Damaged(ValueError):
-    """A file that is not, or no longer, what a run left: which, and what is wrong with it."""
 
 
 @dataclass
@@ -144,122 +130,49 @@ class History:
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """A row a step in full precision; the record in comment lines; no weights.
-
-        The first line, ``# whole: …``, has the number of rows and the SHA-256 of all bytes after it.
-        """
-        digest = sha256()
-        for part in self._csv():
-            digest.update(part)
-        whole = {"rows": len(self.steps), "sha256": digest.hexdigest()}
-
-        def write(file):
-            file.write(f"# {WHOLE}: {json.dumps(whole)}\n".encode())
-            file.writelines(self._csv())
-
-        write_whole(path, write)
-
-    def _csv(self) -> Iterator[bytes]:
-        """All but the first line, in parts: as text a long run takes ten times its memory."""
-        columns = self.columns()
-        lines = [f"# {name}: {json.dumps(value)}" for name, value in self.record().items()]
-        yield ("\n".join([*lines, ",".join(columns)]) + "\n").encode()
-        for first in range(0, len(self.steps), PART):
-            parts = (column[first : first + PART].tolist() for column in columns.values())
-            rows = zip(*parts, strict=True)
-            yield "".join(",".join(map(repr, row)) + "\n" for row in rows).encode()
+        """A row a step in full precision; the record in comment lines; no weights."""
+        write_csv(path, self.record(), self.columns())
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
         """What ``to_csv`` wrote, else Damaged. A CSV from elsewhere needs no comment lines; one that was
         changed on purpose is read again without its first line."""
-        with _reading(path) as content:
-            record, rest = {}, []
-            for number, line in enumerate(content.decode().splitlines(), start=1):
-                if line.startswith("#"):
-                    name, colon, value = line[1:].partition(":")
-                    if not colon:
-                        raise Damaged(f"line {number} takes # NAME: VALUE in JSON")
-                    record[name.strip()] = json.loads(value)
-                else:
-                    rest.append(line.split(","))
-            if len(rest) < 2 or rest[0][0] != "step":
-                raise Damaged("takes the CSV of a run, with a header step,… and a row a step")
-            (_, *names), rows = rest[0], rest[1:]
-            if WHOLE in record:
-                wanted = record.pop(WHOLE)
-                if len(rows) != wanted["rows"]:
-                    raise Damaged(f"has {len(rows)} rows, {wanted['rows']} were written")
-                if sha256(content.partition(b"\n")[2]).hexdigest() != wanted["sha256"]:
-                    raise Damaged("is not what was written: its SHA-256 is another")
-            if len(set(names)) < len(names) or any(len(row) != len(rest[0]) for row in rows):
-                raise Damaged("takes columns of names that differ, and as many numbers in each row")
-            steps = np.array([int(row[0]) for row in rows], dtype=np.int64)
-            numbers = np.array([row[1:] for row in rows], dtype=float)
-            return _checked(_grouped(names, numbers.T), record, steps)
+        with reading(path) as content:
+            record, columns = read_csv(content)
+            steps = columns.pop("step")
+            return _checked(_grouped(columns), record, steps)
 
     def to_npz(self, path: str | Path) -> None:
         """Everything, weights included."""
-        arrays = {f"{SERIES}/{name}": array for name, array in self.series.items()}
-        for kind in WEIGHTS:
+        arrays = {"steps": self.steps, "kept": self.kept}
+        for kind in (SERIES, *WEIGHTS):
             arrays |= {f"{kind}/{name}": array for name, array in getattr(self, kind).items()}
-        arrays |= {"steps": self.steps, "kept": self.kept}
-        # by name, for the zip's own directory has no checksum: a flipped bit there can drop one
-        record = np.array(json.dumps(self.record() | {"arrays": sorted(arrays)}))
-        write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
+        write_npz(path, self.record(), arrays)
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
-        """What ``to_npz`` wrote, else Damaged. Nothing pickled is loaded."""
-        with _reading(path) as content:
-            arrays = _arrays(content)
-            record = json.loads(arrays.pop("record").item())
-            if record.pop("arrays") != sorted(arrays):
-                raise Damaged("has other arrays than were written")
-            groups: dict[str, dict[str, np.ndarray]] = {SERIES: {}, **{k: {} for k in WEIGHTS}}
+        """What ``to_npz`` wrote, else Damaged."""
+        with reading(path) as content:
+            record, arrays = read_npz(content)
+            groups: dict[str, Arrays] = {kind: {} for kind in (SERIES, *WEIGHTS)}
             for key in [key for key in arrays if "/" in key]:
                 kind, name = key.split("/", 1)
                 groups[kind][name] = arrays.pop(key)
             return _checked(groups.pop(SERIES), record, **groups, **arrays)
 
 
-# -- reading --------------------------------------------------------------------------------------
+def describe(*parts: object) -> dict:
+    """Dataclasses as settings: each under its class's name, in the types that JSON brings back."""
+    return json.loads(
+        json.dumps({type(part).__name__: asdict(part) for part in parts}, default=float)
+    )
 
 
-@contextmanager
-def _reading(path: str | Path) -> Iterator[bytes]:
-    """A file's bytes. What is wrong with them, zip, zlib, JSON and numpy say by a dozen kinds of
-    exception: here they become one. That a file is not there remains an OSError."""
-    content = Path(path).read_bytes()
-    try:
-        yield content
-    except Damaged as error:
-        raise Damaged(f"{path}: {error}") from None
-    except Exception as error:
-        said = f"{type(error).__name__} {error}".splitlines()[0]
-        raise Damaged(f"{path}: is no run's file, or damaged: {said[:200]}") from None
-
-
-def _arrays(content: bytes) -> dict[str, np.ndarray]:
-    """The members of an npz, each read whole, so that its CRC is checked: np.load reads as far as the
-    member's own header says."""
-    arrays = {}
-    with ZipFile(BytesIO(content)) as stored:
-        for member in stored.namelist():
-            data, name = BytesIO(stored.read(member)), member.removesuffix(".npy")
-            if name in arrays:
-                raise Damaged(f"has {name} twice")
-            arrays[name] = np.lib.format.read_array(data, allow_pickle=False)
-            if data.read(1):
-                raise Damaged(f"{name} has more bytes than its shape says")
-    return arrays
-
-
-def _grouped(names: list[str], columns: np.ndarray) -> dict[str, np.ndarray]:
+def _grouped(columns: Arrays) -> Arrays:
     """Series of their columns: value_1, value_2, … are one, if they are all there and in order."""
-    series: dict[str, np.ndarray] = {}
+    series: Arrays = {}
     heads: dict[str, list[np.ndarray]] = {}
-    for name, column in zip(names, columns, strict=True):
+    for name, column in columns.items():
         stem, _, number = name.rpartition("_")
         if stem and number == str(len(heads.get(stem, [])) + 1):
             heads.setdefault(stem, []).append(column)
@@ -308,56 +221,3 @@ def _checked(series: dict, record: dict, steps: np.ndarray, **weights) -> Histor
         if array.dtype.kind != "f":
             raise Damaged(f"takes real numbers as {name}, not {array.dtype}")
     return history
-
-
-# -- writing --------------------------------------------------------------------------------------
-
-
-def describe(*parts: object) -> dict:
-    """Dataclasses as settings: each under its class's name, in the types that JSON brings back."""
-    return json.loads(
-        json.dumps({type(part).__name__: asdict(part) for part in parts}, default=float)
-    )
-
-
-def write_whole(path: str | Path, write: Callable) -> None:
-    """Write beside and rename: a file is there whole or not at all. A link is followed, the permissions
-    of a file that was there are kept; what is no file, as a pipe or a device, is written to directly."""
-    path = Path(path)
-    if is_stream(path):
-        with open(path, "wb") as file:
-            write(file)
-        return
-    path = target(path)
-    with beside(path) as partial:
-        with open(partial, "wb") as file:
-            write(file)
-        if path.exists():
-            copymode(path, partial)
-        partial.replace(path)
-
-
-def is_stream(path: Path) -> bool:
-    """Something is there that is no regular file. A standard stream that is a pipe has no path of
-    its own: what its link in /proc says is nowhere."""
-    return path.exists() and not Path(os.path.realpath(path)).is_file()
-
-
-def target(path: Path) -> Path:
-    """Where links lead to."""
-    real = Path(os.path.realpath(path))
-    if real.is_symlink():  # it leads back to itself
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
-    return real
-
-
-@contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A new file in the folder of ``path``, NAME.xxxxxxxx.partial with eight random digits: no file
-    that was there is touched. If it still has that name at the end, it is removed."""
-    partial = path.with_name(f"{path.name}.{token_hex(4)}.partial")
-    partial.touch(exist_ok=False)
-    try:
-        yield partial
-    finally:
-        partial.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 CHECKED = (
     "autograd",
     "edge",
+    "files",
     "history",
     "models",
     "modules",

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "iclcore"
 
 # A module imports from its own room and from those above it, also inside functions.
 ROOMS = {
-    "ground": "checks extras interrupts versions threads",
+    "ground": "checks extras files interrupts versions threads",
     "task": "task",
     "models": "models",
     "reference": "reference",

@@ -26,7 +26,7 @@ from iclcore import (
     train,
 )
 from iclcore.cli import main
-from iclcore.history import write_whole
+from iclcore.files import write_whole
 from iclcore.moments import of_sequences
 from iclcore.sweep import sweep
 from iclcore.sweep.chunks import sampled_moments

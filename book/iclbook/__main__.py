@@ -9,7 +9,7 @@ from iclbook import chapter
 from iclcore.__main__ import enter
 from iclcore.cli.parser import Parser, attempt, writable
 from iclcore.extras import needs
-from iclcore.history import write_whole
+from iclcore.files import write_whole
 
 # a chapter that was downloaded is where its reader is
 BOOK = chapter.BESIDE if chapter.notebooks(chapter.BESIDE) else Path()

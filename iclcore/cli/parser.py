@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iclcore import checks
 from iclcore.extras import MissingExtra
-from iclcore.history import beside, is_stream, target
+from iclcore.files import beside, is_stream, target
 
 
 class Parser(argparse.ArgumentParser):

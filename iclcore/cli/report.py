@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iclcore.cli.parser import writable
-from iclcore.history import History, is_stream, write_whole
+from iclcore.files import is_stream, write_whole
+from iclcore.history import History
 from iclcore.interrupts import noted
 
 if TYPE_CHECKING:  # it loads matplotlib

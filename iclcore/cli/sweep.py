@@ -15,7 +15,7 @@ from itertools import product
 from iclcore.cli.flags import task_and_model, training
 from iclcore.cli.parser import Parser, alike
 from iclcore.extras import needs
-from iclcore.history import write_whole
+from iclcore.files import write_whole
 from iclcore.interrupts import noted
 
 MOST_VALUES = 100_000  # a folder of more files is a slip of the finger

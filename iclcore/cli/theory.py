@@ -9,7 +9,7 @@ from dataclasses import asdict
 import numpy as np
 
 from iclcore.cli.flags import task_and_model
-from iclcore.history import write_whole
+from iclcore.files import write_whole
 
 POINTS, ROWS = 201, 250_000  # of a table; rows take about ten seconds
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from iclcore.extras import needs
-from iclcore.history import Damaged, History, write_whole
+from iclcore.files import Damaged, write_whole
+from iclcore.history import History
 from iclcore.interrupts import put_off
 from iclcore.sweep.plan import MATTER, Plan, carry_out, name_of, prepare
 from iclcore.sweep.workers import Cluster, ClusterLost, Cores, say

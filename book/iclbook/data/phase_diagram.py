@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore import MergedAttention, RegressionTask, train
-from iclcore.history import write_whole
+from iclcore.files import write_whole
 from iclcore.sweep.workers import Cores
 from iclcore.theory import in_weight
 

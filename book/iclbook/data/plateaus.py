@@ -14,7 +14,7 @@ from jaxtyping import Int
 
 from iclbook.measure import sample_levels, steps_near
 from iclcore import RegressionTask, SeparateAttention, reference
-from iclcore.history import write_whole
+from iclcore.files import write_whole
 from iclcore.sweep import Plan, grid, sweep
 from iclcore.sweep.workers import Cores
 

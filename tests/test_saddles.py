@@ -1,7 +1,6 @@
 """When rank-one heads make their drops, and what the fixed points compute, without a chapter."""
 
 import numpy as np
-import pytest
 from conftest import close
 
 from iclbook import measure
@@ -56,8 +55,19 @@ def test_regression_proper_and_the_fixed_points():
         for got, wanted in ((fitted - w, loss), (fitted - fixed, distance**2)):
             squares = got**2 @ lam
             assert abs(squares.mean() - wanted) < 4 * squares.std() / np.sqrt(len(w))
-    with pytest.raises(ValueError, match="less than 8"):
-        theory.regression(task, 8)
+
+
+def test_regression_proper_with_few_examples():
+    """The mean of an inverse Wishart matrix is infinite for N = m + 1 and below; without noise ŵ = w."""
+    short, n = RegressionTask(dim=3, context=3), 3
+    assert [theory.regression(short, m).loss for m in (2, 3)] == [np.inf, 0]
+    assert np.isnan(theory.regression(RegressionTask(dim=3, context=2), 3)).all()
+    lam, rng = short.eigenvalues, np.random.default_rng(0)
+    x, w = rng.standard_normal((20_000, n, 3)) * np.sqrt(lam), rng.standard_normal((20_000, 3))
+    fixed = theory.learned(short, "context") * np.einsum("pnd,pne,pe->pd", x, x, w) / n
+    squares = (w - fixed) ** 2 @ lam
+    distance = theory.regression(short, 3).distance
+    assert abs(squares.mean() - distance**2) < 4 * squares.std() / np.sqrt(len(w))
 
 
 def test_escape_is_homogeneous():

@@ -94,17 +94,18 @@ def regression(task: RegressionTask, components: int) -> Regression:
     the other coordinates add to y is noise to it, of variance τ = Σ_{d > m} λ_d, so that
     E[(ŵ − w)(ŵ − w)ᵀ | G] = τ G⁻¹ in these coordinates. M_m has β where it has ŵ: β = G ŵ/N. With
     E G = NΛ, E G² = N(N+1)Λ² + N tr Λ Λ and E G⁻¹ = Λ⁻¹/(N − m − 1) of a Wishart matrix follow the loss
-    τ(1 + m/(N − m − 1)) and the mean square of the difference of the two predictions.
+    τ(1 + m/(N − m − 1)) and the mean square of the difference of the two predictions. Both are infinite
+    from N = m + 1 down, where E G⁻¹ is, unless there is no noise, and nan below m, where ŵ is not unique.
     """
     whole("components", components)
     n, m = task.context, components
-    if n <= m + 1:
-        raise ValueError(f"components takes less than {n - 1}, two less than the examples, not {m}")
     lam, gain = task.eigenvalues[:m], learned(task, "context")[:m]
-    noise, inverse = task.eigenvalues[m:].sum(), m / (n - m - 1)
+    noise = task.eigenvalues[m:].sum()
+    spread = noise * m / (n - m - 1) if n > m + 1 else np.inf if noise else 0.0
+    spread = spread if n >= m else np.nan
     square = gain**2 * ((1 + 1 / n) * lam**2 + lam * (lam.sum() + noise) / n)
-    apart = np.sum(lam * (square - 2 * gain * (lam + noise / n) + 1)) + noise * inverse
-    return Regression(float(noise * (1 + inverse)), float(np.sqrt(apart)))
+    apart = np.sum(lam * (square - 2 * gain * (lam + noise / n) + 1)) + spread
+    return Regression(float(noise + spread), float(np.sqrt(apart)))
 
 
 def population_loss(

@@ -2,7 +2,6 @@
 
 import csv
 import re
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +19,6 @@ KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in exp
 NAMES = sorted(KINDS)
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 BOOK = [p for p in sorted(BUILT.glob("*.html")) if 'class="explorer"' in p.read_text()]
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 FIELD = "each => each.nextElementSibling?.type === 'number' ? each.nextElementSibling.value : NaN"
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
 
@@ -95,21 +93,6 @@ def test_every_control_moves_by_keyboard(visit, site, name):
 def test_a_server_gives_what_the_disk_gives(visit, site, served, name):
     pages = [visit(f"{address}/{name}.html") for address in (site.as_uri(), served)]
     assert drawing(pages[0]) == drawing(pages[1])
-
-
-@pytest.mark.parametrize("name", PLACES)
-def test_axe_finds_nothing_serious(visit, site, name):
-    page = visit(place(site, name))
-    page.evaluate(AXE)
-    for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)
-        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
-        page.wait_for_timeout(100)
-        found = page.evaluate(
-            "axe.run(document.querySelector('main'), { preload: false, resultTypes: ['violations'] })"
-        )
-        serious = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
-        assert not [(theme, v["id"], [n["html"][:120] for n in v["nodes"]]) for v in serious]
 
 
 def test_without_scripts_there_is_a_picture(visit, site):

@@ -1,5 +1,6 @@
 """The built pages in a browser, opened from the disk as a reader without a network would."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ BUILT = ROOT / "_build" / "html"  # `make test` builds it, with warnings as erro
 SOURCES = [p for p in sorted((ROOT / "book").iterdir()) if p.suffix in {".md", ".ipynb"}]
 PAGES = [path.stem for path in SOURCES]
 CHAPTERS = [path.stem for path in SOURCES if path.suffix == ".ipynb"]
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+OF_COLOURS = ["color-contrast", "link-in-text-block"]  # the rules that a theme decides
 
 
 # What is wrong with the formulas as they are set. One may be wider than what holds it only on a narrow
@@ -75,8 +78,17 @@ def open_page(visit):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_whole_on_any_screen(open_page, name):
+def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name):
+    """One visit: it takes longer to set a page's formulas than to look at it."""
     page = open_page(name, viewport={"width": 320, "height": 700}, color_scheme="dark")
+    is_whole_on_any_screen(page)
+    if page.locator(".ex").count():
+        has_nothing_serious_for_axe(page)
+    if name in CHAPTERS:
+        downloads_as_the_notebook_it_is(page, name)
+
+
+def is_whole_on_any_screen(page):
     formulas = page.locator(".math").count()
     assert page.locator(".math mjx-container").count() == formulas
     assert page.locator("[data-mml-node=merror]").count() == 0
@@ -102,9 +114,22 @@ def test_a_page_is_whole_on_any_screen(open_page, name):
             )
 
 
-@pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_downloads_as_the_notebook_it_is(open_page, name):
-    page = open_page(name)
+def has_nothing_serious_for_axe(page):
+    page.evaluate(AXE)
+    for theme, rules in ("light", None), ("dark", OF_COLOURS):
+        page.emulate_media(color_scheme=theme)
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        page.wait_for_timeout(100)
+        found = page.evaluate(
+            """rules => axe.run(document.querySelector("main"), {
+                 preload: false, resultTypes: ["violations"], ...(rules && { runOnly: rules }) })""",
+            rules,
+        )
+        serious = [v for v in found["violations"] if v["impact"] in {"serious", "critical"}]
+        assert not [(theme, v["id"], [n["html"][:120] for n in v["nodes"]]) for v in serious]
+
+
+def downloads_as_the_notebook_it_is(page, name):
     assert "min to read" in page.locator(".chapter-times").inner_text()
     page.locator(".dropdown-download-buttons > button").click()
     with page.expect_download() as download:

@@ -65,7 +65,7 @@ def test_starts():
 
 def test_sharing():
     assert good("ends") == [13.5, 9.18, 6.41, 6.41]
-    assert good("tied") == 9.59
+    assert good("tied .2f") == 9.59
     assert good("close.min() / close.max()") == 0.636
 
 

@@ -11,6 +11,7 @@ from playwright.sync_api import sync_playwright
 
 from iclbook import explorers
 from iclbook.explorers import bundle
+from iclbook.plot.style import Figure, canvas
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
@@ -41,18 +42,21 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """One page an explorer, and ``two.html`` with one explorer twice and another."""
-    folder = tmp_path_factory.mktemp("site")
+    """One page an explorer, and ``two.html`` with one explorer twice and another.
+
+    Without the pictures, which their scripts replace: to draw them takes longer than these tests.
+    """
+    folder, blank = tmp_path_factory.mktemp("site"), Figure(canvas()[0], "To be replaced.")
     (folder / "explorers").mkdir()
     (folder / "explorers.css").write_text(bundle.style())
     shutil.copy(bundle.FOLDER / "explorers.js", folder)
     made = [getattr(explorers, name)() for name in explorers.__all__]
     for each in made:
         (folder / "explorers" / f"{each.name}.js").write_text(bundle.script(each.name))
-        page = PAGE.format(title=each.heading, body=each.html(each.picture()))
+        page = PAGE.format(title=each.heading, body=each.html(blank))
         (folder / f"{each.name}.html").write_text(page)
     pair = [explorers.RankOne(), explorers.RankOne(seed=5), explorers.Speed()]
-    body = "".join(each.html(each.picture()) for each in pair)
+    body = "".join(each.html(blank) for each in pair)
     (folder / "two.html").write_text(PAGE.format(title="Three explorers", body=body))
     return folder
 

@@ -8,7 +8,6 @@ from iclcore.history import History
 from iclcore.spectral import spectra
 from iclcore.style import DASHED, ORANGE, PALETTE, PINK, Picture, canvas, curve, drawn, levels
 from iclcore.sweep import Plan, Swept
-from iclcore.task import RegressionTask
 from iclcore.theory.multihead import MultiTask, flow
 
 with needs("plots"):
@@ -18,7 +17,7 @@ MOST_CURVES = 400  # of a sweep: more are a blot
 
 
 @drawn
-def run(history: History, task: RegressionTask) -> Picture:
+def run(history: History) -> Picture:
     """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
     values = history.series.get("value")
     figure, axes = canvas(columns=2 if values is not None else 1, squeeze=False)
@@ -30,6 +29,7 @@ def run(history: History, task: RegressionTask) -> Picture:
     }.items():
         if name in history.series:
             curve(left, history, name, label=label)
+    task = history.task
     if task.in_context == 1 and history.engine != "rows":
         levels(left, theory.plateau_losses(task))
     if history.floor is not None:

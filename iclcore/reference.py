@@ -16,10 +16,7 @@ from tqdm import tqdm
 from iclcore.checks import enough_to_whiten, whole
 from iclcore.checks import seed as check_seed
 from iclcore.models import Layer, Model, Weights
-from iclcore.task import RegressionTask, Sequences
-
-# numpy's draws pass through float64 and through this many sequences at a time, to bound memory
-CHUNK = 10_000
+from iclcore.task import DRAWN, RegressionTask, Sequences
 
 
 @dataclass(frozen=True)
@@ -103,9 +100,9 @@ def _inputs(
 ) -> Float[np.ndarray, "P T D"]:
     dim = len(covariance)
     x = np.empty((count, tokens, dim), dtype=np.float32)
-    chunks = tqdm(range(0, count, CHUNK), "draws", delay=1, disable=None, leave=False)
+    chunks = tqdm(range(0, count, DRAWN), "draws", delay=1, disable=None, leave=False)
     for first in chunks:
-        part = x[first : first + CHUNK]
+        part = x[first : first + DRAWN]
         flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
         part[:] = flat.reshape(part.shape)
     return x

@@ -14,6 +14,7 @@ from iclcore.checks import choice, positive, share, whole
 
 ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
 SPECTRA = ("linear", "power", "white")
+DRAWN = 10_000  # sequences that a published draw has in float64 at a time, to bound memory
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
 

@@ -21,9 +21,8 @@ from iclcore import (
     SeparateAttention,
     __version__,
     cli,
-    reference,
 )
-from iclcore.cli import main, memory, runs
+from iclcore.cli import main, memory
 from iclcore.edge import AT_A_TIME
 from iclcore.spectral import spectra
 from iclcore.sweep.plan import Plan
@@ -119,7 +118,7 @@ BAD = [
     ("--cubic_feat", "--cubic_feat", "mlp"),
     ("--model mlp --cubic_feat --vary_len", "--vary_len", "not mlp"),
     ("--model mlp --cubic_feat --softmax", "--softmax", "not mlp"),
-    ("--white_cov --spectrum power", "--white_cov", "contradicts"),
+    ("--white_cov --spectrum power", "--white_cov", "not allowed with"),
     ("--softmax --engine moments", "--engine", "linear models"),
     ("--tasks 3", "--tasks", "no flag of train"),
     ("--model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
@@ -242,15 +241,14 @@ def test_what_is_held_at_once_is_added_up(monkeypatch):
     run = Plan(RegressionTask(dim=300), MergedAttention(1), sequences=5000, steps=10)
     monkeypatch.setattr(memory, "memory", lambda: 10**9)
     with pytest.raises(ValueError, match=r"--trainset_size: takes less: .* there are 1$"):
-        memory.within(runs.needs(run), refused)
+        memory.within(memory.of_run(run), refused)
     tokens = 8 * 5000 * 32 * 301
     # drawn in as many parts as trained; no value matrix of each token, which would be 300 times as much
-    assert 3 * tokens < runs.needs(run).total() < 8 * tokens
-    assert runs.DRAWN == reference.CHUNK
-    need = runs.needs(Plan(RegressionTask(), SeparateAttention(3), tests=100))
+    assert 3 * tokens < memory.of_run(run).total() < 8 * tokens
+    need = memory.of_run(Plan(RegressionTask(), SeparateAttention(3), tests=100))
     assert all(need[flag] for flag in ("--trainset_size", "--testset_size", "--in_dim", "--epoch"))
     # whatever trains, the edge of stability is looked for by moments and in stacks of weights
-    slow = runs.needs(Plan(RegressionTask(), MergedAttention(10_000), engine="autograd"))
+    slow = memory.of_run(Plan(RegressionTask(), MergedAttention(10_000), engine="autograd"))
     assert slow["--in_dim"] > 8 * 60**2
     assert slow["--heads"] > 8 * AT_A_TIME * 10_000 * 2 * 25
     for there, taken in ((need.total(), True), (need.total() - 1, False)):
@@ -261,11 +259,6 @@ def test_what_is_held_at_once_is_added_up(monkeypatch):
 
 def refused(line):
     raise ValueError(line)
-
-
-@pytest.mark.parametrize("lengths", [range(2, 10), range(7, 8), range(2, 3)])
-def test_sums_over_lengths(lengths):
-    assert runs._sums(lengths) == (sum(lengths), sum(n * n for n in lengths))
 
 
 def test_what_does_not_run_says_so(in_folder, monkeypatch, capsys):

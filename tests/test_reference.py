@@ -1,6 +1,7 @@
 """The same flags and seed give the published curves and weights."""
 
 import shlex
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +13,7 @@ from conftest import close
 from iclcore import SeparateAttention, reference
 from iclcore.autograd import PublishedDescent
 from iclcore.cli import build_parser
-from iclcore.cli.flags import task_and_model
-from iclcore.cli.runs import run_of
+from iclcore.cli.train import plan_of
 from iclcore.sweep.plan import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
@@ -26,15 +26,12 @@ NAMES = {"KQ": "key_query", "fc1": "first", "fc2": "second"}
 def case(path: Path):
     golden = np.load(path)
     options = build_parser().parse_args(["train", *shlex.split(str(golden["argv"]))])
-    task, model = task_and_model(options, pytest.fail)
-    draw = reference.sample(task, options.trainset_size, options.seed, options.testset_size)
-    return golden, options, model, draw
+    plan = plan_of(options, pytest.fail)
+    return golden, plan, reference.sample(plan.task, plan.sequences, plan.seed, plan.tests)
 
 
-def run(options, model, draw, start=None):
-    return train(
-        model, draw, options.epoch, options.lr, start=start or draw.start(model), tests=draw.tests
-    )
+def run(plan, draw):
+    return train(plan.model, draw, plan.steps, plan.lr, tests=draw.tests)
 
 
 def published_weights(golden):
@@ -50,13 +47,13 @@ def published_weights(golden):
     "path", [p for p in CASES if "softmax" not in p.stem], ids=lambda p: p.stem
 )
 def test_linear_curves(path):
-    golden, options, model, draw = case(path)
-    history = run(options, model, draw)
-    assert history.engine == "moments" and len(history.loss) == options.epoch
+    golden, plan, draw = case(path)
+    history = run(plan, draw)
+    assert history.engine == "moments" and len(history.loss) == plan.steps
     stride = int(golden["stride"])
     # the published run is float32: four standard deviations of as many roundings of a weight as there
     # are steps, each even within ±2⁻²⁴ of it; of what weights move by, losses move by at most half
-    weights = 4 * 2**-24 * np.sqrt(options.epoch / 3)
+    weights = 4 * 2**-24 * np.sqrt(plan.steps / 3)
     losses = weights / 2
     close(history.loss[::stride], golden["loss"], within=losses)
     close(history.loss[-1], golden["final"], within=losses)
@@ -73,8 +70,8 @@ def test_softmax_curves(path):
     engine gives the curve; from then on the published operations do, on a processor that sums as the
     golden curve's did. Whether this one does is told by plain torch, not by what is tested here.
     """
-    golden, options, model, draw = case(path)
-    history, stride = run(options, model, draw), int(golden["stride"])
+    golden, plan, draw = case(path)
+    history, stride = run(plan, draw), int(golden["stride"])
     assert history.engine == "rows"
     rise = int(np.argmax(np.diff(history.loss) > 1e-4 * history.loss[:-1]))
     assert rise >= 700  # long past the first drops; rounding moves it by its logarithm
@@ -82,8 +79,7 @@ def test_softmax_curves(path):
     # the zigzag that grows from rounding is not to be seen yet: it moves the loss by 1e-4 a step, and all
     # that went before by a few times that
     close(history.loss[::stride][calm], golden["loss"][calm], within=1e-3)
-    options.epoch = rise + 100
-    whole = run_of(options, *task_and_model(options, pytest.fail), pytest.fail)
+    whole = replace(plan, steps=rise + 100)
     history = carry_out(prepare([whole]), whole)
     assert history.engine == "published" and 0 < history.past_edge < rise
     plain = plain_losses(path)[::stride]
@@ -100,8 +96,8 @@ def test_published_operations_start_as_published(path):
     Its normal numbers are a radius times the cosine of an angle up to 2π, which float32 rounds by
     2π·2⁻²⁴: y moves by up to ten units of 2⁻²⁴ of it, and a loss by twenty.
     """
-    golden, options, model, draw = case(path)
-    descent = PublishedDescent(model, draw.start(model), draw, [], options.lr)
+    golden, plan, draw = case(path)
+    descent = PublishedDescent(plan.model, draw.start(plan.model), draw, [], plan.lr)
     loss = descent.advance(31)[0][:: int(golden["stride"])]
     close(loss, golden["loss"][: len(loss)], within=20 * 2**-24)
 
@@ -131,15 +127,15 @@ class Plain(torch.nn.Module):
 
 @cache
 def plain_losses(path, steps=200):
-    _, options, model, draw = case(path)
-    net = Plain(draw.start(model))
-    optimizer = torch.optim.SGD(net.parameters(), lr=options.lr)
+    _, plan, draw = case(path)
+    net = Plain(draw.start(plan.model))
+    optimizer = torch.optim.SGD(net.parameters(), lr=plan.lr)
     ((tokens, target),) = draw.prefixes()
     tokens, target, losses = torch.tensor(tokens).float(), torch.tensor(target).float(), []
     with one_torch_thread():
         for _ in range(steps):
             optimizer.zero_grad()
-            loss = torch.nn.MSELoss()(target, net(tokens)[:, -1, options.in_dim :])
+            loss = torch.nn.MSELoss()(target, net(tokens)[:, -1, plan.task.dim :])
             losses.append(loss.item())
             loss.backward()
             optimizer.step()
@@ -149,8 +145,8 @@ def plain_losses(path, steps=200):
 @pytest.mark.parametrize("path", SOFTMAX, ids=lambda p: p.stem)
 def test_published_operations_are_those_of_plain_torch(path):
     """To the last bit on every processor: here another order of sums would show."""
-    _, options, model, draw = case(path)
-    descent = PublishedDescent(model, draw.start(model), draw, [], options.lr)
+    _, plan, draw = case(path)
+    descent = PublishedDescent(plan.model, draw.start(plan.model), draw, [], plan.lr)
     losses = plain_losses(path)
     np.testing.assert_array_equal(descent.advance(len(losses))[0], losses)
 
@@ -159,7 +155,7 @@ def test_chunks_do_not_change_the_draw(monkeypatch):
     """Bounding memory must not move a number, whatever the chunk."""
     task, model = reference.RegressionTask(dim=3, context=4), SeparateAttention(heads=2)
     whole = reference.sample(task, 50, seed=1)
-    monkeypatch.setattr(reference, "CHUNK", 7)
+    monkeypatch.setattr(reference, "DRAWN", 7)
     parts = reference.sample(task, 50, seed=1)
     # BLAS may sum a small product in another order: one unit in the last place of float32
     close(parts.x, whole.x, within=2e-7)

@@ -376,7 +376,7 @@ def test_moments_in_chunks_are_those_of_all_sequences_at_once():
         ("save=a.csv,b.csv", "", "--grid", "no flag of train"),
         ("rank=0,1", "", "--rank", "at least 1"),
         ("rank=1,2", "--model attnM", "--rank", "goes with --model attnS"),
-        ("seed=0:2", "--save f.csv", "--save", "--out"),
+        ("seed=0:2", "--save f.csv", "--save", "is no flag of sweep"),
         ("seed=0:2", "--fish 3", "--fish", "no flag of sweep"),
         ("trainset_size=4,100", "", "--trainset_size", "at least 5 sequences"),
         (

@@ -23,16 +23,16 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
         if len(given) not in (1, tasks):
             refuse(f"argument --{name}: takes one number or {tasks}, one a task, not {len(given)}")
     inputs = dims[0] * tasks if len(dims) == 1 else sum(dims)
-    within(needs(options, tasks, inputs), refuse)
+    within(of_run(options, tasks, inputs), refuse)
     dims = dims * tasks if len(dims) == 1 else dims
-    if options.in_dim not in (None, sum(dims)):
-        refuse(f"argument --in_dim: takes {sum(dims)}, the sum of --dims, not {options.in_dim}")
+    if options.dim not in (None, sum(dims)):
+        refuse(f"argument --in_dim: takes {sum(dims)}, the sum of --dims, not {options.dim}")
     if options.width is not None and options.width < sum(dims):
         refuse(f"argument --width: takes at least {sum(dims)}, all inputs, not {options.width}")
-    if (options.lr is None) != (options.epoch is None):
-        given, wanted = ("--lr", "--epoch") if options.epoch is None else ("--epoch", "--lr")
+    if (options.lr is None) != (options.steps is None):
+        given, wanted = ("--lr", "--epoch") if options.steps is None else ("--epoch", "--lr")
         refuse(f"argument {given}: goes with {wanted}; without both the rates are .02, .01, .004")
-    return MultiTask(dims, options.seq_len - 1, options.signal, options.noise)
+    return MultiTask(dims, options.context, options.signal, options.noise)
 
 
 def run(options: argparse.Namespace, refuse: Callable) -> int:
@@ -45,10 +45,10 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
         start = spectral.random_start(task, heads, np.random.default_rng(options.seed))
     schedule = spectral.FIGURE_1
     if options.lr is not None:
-        until = options.epoch * options.lr
+        until = options.steps * options.lr
         if not math.isfinite(until):
             refuse(
-                f"argument --lr: takes less: {options.epoch} steps of it leave what a float holds"
+                f"argument --lr: takes less: {options.steps} steps of it leave what a float holds"
             )
         schedule = ((until, options.lr),)
     picture = drawing(options)
@@ -59,10 +59,10 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     say_owners(history, task)
 
     kept = history.series
-    if not options.track_value:
+    if not options.values:
         kept = {name: kept[name] for name in ("loss", "time")}
     return report(
-        replace(history, series=kept), options, lambda: picture.multihead_run(history, task)
+        replace(history, series=kept), options, lambda _: picture.multihead_run(history, task)
     )
 
 
@@ -83,11 +83,11 @@ def say_owners(history: History, task: MultiTask) -> None:
     print()
 
 
-def needs(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
-    """What a run holds in memory, as ``memory.needs`` says for the other models."""
+def of_run(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
+    """What a run holds in memory, as ``memory.of_run`` says for the other models."""
     heads, width = options.heads or tasks, options.width or inputs
-    size, context, batch = inputs + tasks, options.seq_len - 1, options.batch
-    steps = options.epoch or len(spectral.learning_rates(spectral.FIGURE_1))
+    size, context, batch = inputs + tasks, options.context, options.batch
+    steps = options.steps or len(spectral.learning_rates(spectral.FIGURE_1))
     shape = {"--tasks": tasks, "--heads": heads, "--dims": inputs // tasks}
     held = 1000 * tasks + 100 * heads * tasks
     if options.engine == "spectral":  # spectral.CHUNK sequences at a time

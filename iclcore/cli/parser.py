@@ -59,6 +59,13 @@ def flag(check: Callable, kind: Callable, *limits) -> Callable:
 COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
 SEED = flag(checks.seed, int)
 POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
+NOISE = flag(checks.least, float, 0)
+
+
+def context(least: int) -> Callable:
+    """An argparse type: so many tokens, of which the last is the query and the others are the context."""
+    tokens = flag(checks.whole, int, least)
+    return lambda text: tokens(text) - 1
 
 
 def listed(kind: Callable) -> Callable:
@@ -107,8 +114,7 @@ def _is_writable(path: Path) -> bool:
     return False
 
 
-def alike(unknown: str, options: argparse.Namespace) -> str:
+def alike(unknown: str, parser: Parser) -> str:
     """The flag that was perhaps meant, or where all are listed."""
-    known = [f"--{name}" for name in vars(options) if name not in ("command", "room")]
-    close = difflib.get_close_matches(unknown.split("=")[0], known, 1)
+    close = difflib.get_close_matches(unknown.split("=")[0], parser._option_string_actions, 1)
     return f"; did you mean {close[0]}?" if close else "; --help lists them"

@@ -52,7 +52,9 @@ def picture_of(options: argparse.Namespace) -> Path:
     return (options.save or Path(options.model)).with_suffix(".png")
 
 
-def report(history: History, options: argparse.Namespace, draw: Callable[[], "Picture"]) -> int:
+def report(
+    history: History, options: argparse.Namespace, draw: Callable[[History], "Picture"] | None
+) -> int:
     """Write what was asked for and say in a few lines what happened; ``draw`` makes its picture."""
     steps = int(np.isfinite(history.loss).sum())
     # an impatient second Ctrl-C must not cost the files; but a pipe may wait for its reader for ever
@@ -72,7 +74,7 @@ def report(history: History, options: argparse.Namespace, draw: Callable[[], "Pi
     print(f"{steps} steps, loss {'none' if final is None else f'{final:.8g}'}{floor}")
     print(f"engine {history.engine}; seconds: {seconds}")
     if options.show:
-        show(draw(), picture_of(options))
+        show(draw(history), picture_of(options))
     if history.ended == "diverged":
         step = history.steps[-1]
         less = "--lr takes less here" if step else "--init takes less here"

@@ -12,11 +12,15 @@ import time
 from collections.abc import Callable
 from itertools import product
 
-from iclcore.cli.flags import task_and_model, training
+from iclcore.cli import train_flags
+from iclcore.cli.memory import of_run, within
 from iclcore.cli.parser import Parser, alike
+from iclcore.cli.train import plan_of
 from iclcore.extras import needs
 from iclcore.files import write_whole
 from iclcore.interrupts import noted
+from iclcore.sweep import FolderInUse, Plan, distinct, sweep
+from iclcore.sweep.workers import ClusterLost, NoCluster
 
 MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
 
@@ -24,32 +28,16 @@ MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
 def run(options: argparse.Namespace, refuse: Callable) -> int:
     if options.jobs and options.scheduler:
         refuse("argument --jobs: goes without --scheduler, whose workers are as many as they are")
-    points = combinations(options.grid, options.rest, refuse)
-
-    from iclcore.cli.memory import within
-    from iclcore.cli.runs import needs as needs_of
-    from iclcore.cli.runs import run_of
-    from iclcore.sweep import FolderInUse, distinct, sweep
-    from iclcore.sweep.workers import ClusterLost, NoCluster
-
     clock = time.perf_counter()
-    runs = []
-    for given, *point in points:
-
-        def refuse_it(line: str, given: str = given) -> None:
-            refuse(f"{line}, with {given}")
-
-        runs.append(run_of(*point, refuse_it))
-        if not options.scheduler:  # whose workers have memory of their own
-            within(needs_of(runs[-1]), refuse_it)
+    plans = combinations(options, refuse)
     try:
-        distinct(runs)
+        distinct(plans)
     except ValueError as error:
         refuse(f"argument --grid: {error}")
     with needs("cluster"):  # before the first run
         from iclcore import picture
     try:
-        swept = sweep(runs, options.out, jobs=options.jobs, scheduler=options.scheduler)
+        swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except FolderInUse as error:
         refuse(f"argument --out: {error}")
     except NoCluster as error:
@@ -69,27 +57,20 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
         write_whole(options.out / "figure.png", lambda file: file.write(drawn.file()))
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    print(f"{len(runs)} runs, {swept.found} of them found in {options.out}: {told}")
+    print(f"{len(plans)} runs, {swept.found} of them found in {options.out}: {told}")
     print(f"{options.out / 'table.csv'} has a row for each; {seconds:.3g} s")
-    return 0 if counts["finished"] == len(runs) else 3
+    return 0 if counts["finished"] == len(plans) else 3
 
 
-def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
-    """Every combination: as it is given, its flags, task and model; all are checked before any is run."""
-    parser = Parser(prog="iclcore sweep", add_help=False)
-    training(parser)
-    flags = {
-        name.lstrip("-"): action
-        for action in parser._actions
-        for name in action.option_strings
-        if action.dest not in ("save", "json", "show")
-    }
-    for name in ("save", "json", "show"):
-        if any(given.split("=")[0] == f"--{name}" for given in rest):
-            refuse(f"argument --{name}: is no flag of sweep, which writes to --out")
-    given = {flags[g.split("=")[0].lstrip("-")].dest for g in rest if _flag(g) in flags}
-    axes: dict[str, list[str]] = {}
-    for axis in grid.split():
+def combinations(options: argparse.Namespace, refuse: Callable) -> list[Plan]:
+    """Every run of the grid; all are checked before any is carried out."""
+    parser, rest = Parser(prog="iclcore sweep", add_help=False), options.rest
+    train_flags(parser)
+    flags = {name.lstrip("-"): action for name, action in parser._option_string_actions.items()}
+    words = (word.split("=")[0] for word in rest if word.startswith("--"))
+    given = {flags[word.lstrip("-")] for word in words if word.lstrip("-") in flags}
+    axes: dict[argparse.Action, list[str]] = {}
+    for axis in options.grid.split():
         name, equals, values = axis.partition("=")
         if not (name and equals and values):
             refuse(f"argument --grid: takes NAME=VALUES between blanks, not {axis!r}")
@@ -100,25 +81,29 @@ def combinations(grid: str, rest: list[str], refuse: Callable) -> list:
         action = flags[name]
         if action.nargs == 0:
             refuse(f"argument --grid: --{name} takes no values, so give it for all runs")
-        if action.dest in {flags[other].dest for other in axes}:
+        if action in axes:
             refuse(f"argument --grid: has --{name} twice")
-        if action.dest in given:
-            refuse(f"argument --{name}: has a value of its own and one in --grid")
-        axes[name] = _values(axis, values, refuse)
+        if action in given:
+            own = action.option_strings[0]
+            refuse(f"argument {own}: has a value of its own and one in --grid")
+        axes[action] = _values(axis, values, refuse)
     if not axes:
         refuse("argument --grid: takes NAME=VALUES between blanks, not nothing")
-    found = []
+    plans = []
     for values in product(*axes.values()):
-        point = [f"--{name}={value}" for name, value in zip(axes, values, strict=True)]
+        named = zip(axes, values, strict=True)
+        point = [f"{action.option_strings[0]}={value}" for action, value in named]
         fixed, unknown = parser.parse_known_args([*rest, *point])
         if unknown:
-            refuse(f"argument {unknown[0]}: is no flag of sweep{alike(unknown[0], fixed)}")
-        found.append((" ".join(point), fixed, *task_and_model(fixed, refuse)))
-    return found
+            refuse(f"argument {unknown[0]}: is no flag of sweep{alike(unknown[0], parser)}")
 
+        def refuse_it(line: str, point: str = " ".join(point)) -> None:
+            refuse(f"{line}, with {point}")
 
-def _flag(given: str) -> str:
-    return given.split("=")[0].lstrip("-") if given.startswith("--") else ""
+        plans.append(plan_of(fixed, refuse_it))
+        if not options.scheduler:  # whose workers have memory of their own
+            within(of_run(plans[-1]), refuse_it)
+    return plans
 
 
 def _values(axis: str, values: str, refuse: Callable) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from iclcore.cli.flags import task_and_model
+from iclcore.cli import model_of, task_of
 from iclcore.files import write_whole
 
 POINTS, ROWS = 201, 250_000  # of a table; rows take about ten seconds
@@ -16,17 +16,17 @@ POINTS, ROWS = 201, 250_000  # of a table; rows take about ten seconds
 
 def run(options: argparse.Namespace, refuse: Callable) -> int:
     """Tidy rows: quantity, index (number of components or eigenvector), step, value."""
-    task, model = task_and_model(options, refuse)
+    model, task = model_of(options, refuse), task_of(options)
     if options.softmax:
         refuse("argument --softmax: has no closed form; leave it out")
     if sys.stdout is None and not options.save:
         refuse("argument --save: takes a file, for standard output is closed")
-    steps = np.unique([i * (options.epoch - 1) // (POINTS - 1) for i in range(POINTS)])
+    steps = np.unique([i * (options.steps - 1) // (POINTS - 1) for i in range(POINTS)])
     most = ROWS // max(len(steps), len(task.lengths))
     if task.dim > most and len(steps) >= len(task.lengths):
         refuse(f"argument --in_dim: takes at most {most} here, not {task.dim}")
     if task.dim > most:
-        refuse(f"argument --seq_len: takes less with --vary_len, not {options.seq_len}")
+        refuse(f"argument --seq_len: takes less with --vary_len, not {task.context + 1}")
 
     from iclcore import theory
 

@@ -1,28 +1,33 @@
 """``train``: the run that the flags say, on the published draw."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 
-from iclcore.cli.flags import task_and_model
+from iclcore.cli import DRAW, chosen, model_of, task_of
+from iclcore.cli.memory import of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.interrupts import noted
+from iclcore.stability import hopeless_rate
+from iclcore.sweep.plan import Plan, carry_out, prepare
 
 
 def run(options: argparse.Namespace, refuse: Callable) -> int:
-    task, model = task_and_model(options, refuse)
+    plan = plan_of(options, refuse)
     check_files(options, refuse)
-
-    # only now, for they load compilers
-    from iclcore.cli.runs import refuse_hopeless, run_of
-    from iclcore.sweep.plan import carry_out, prepare
-
-    asked = run_of(options, task, model, refuse)
-    refuse_hopeless(asked, refuse)
+    within(of_run(plan), refuse)
+    limit = hopeless_rate(plan.task, plan.model)
+    if limit and plan.lr > limit:
+        unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
+        most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
+        refuse(
+            f"argument --lr: takes at most {most:g} with this model and task; {plan.lr:g} diverges"
+        )
     picture = drawing(options)
-    starts = prepare([asked])
+    starts = prepare([plan])
     with noted():  # a second Ctrl-C must not cost what the first one kept
-        history = carry_out(starts, asked)
+        history = carry_out(starts, plan)
         if history.past_edge is not None:
             other = "; --engine published goes on as the authors' code does"
             print(
@@ -30,4 +35,22 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
                 f"decides how the run goes on{other * (history.engine != 'published')}",
                 file=sys.stderr,
             )
-    return report(history, options, lambda: picture.run(history, task))
+    return report(history, options, picture and picture.run)
+
+
+def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
+    """A run as a sweep takes it."""
+    model = model_of(options, refuse)
+    if model.softmax and options.engine == "auto":
+        from numba import config
+
+        if config.DISABLE_JIT:
+            refuse("argument --softmax: takes compiled code, but NUMBA_DISABLE_JIT is set")
+    task = task_of(options)
+    within(of_shapes(task, model), refuse)  # of which a run makes a table
+    names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
+    try:
+        return Plan(task, model, **chosen(options, *names))
+    except ValueError as error:
+        name, _, takes = str(error).partition(" ")
+        refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")

@@ -7,7 +7,7 @@ sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fcntl import LOCK_EX, LOCK_NB, flock
@@ -42,10 +42,15 @@ class Swept:
     @property
     def axes(self) -> list[str]:
         """The settings in which the runs differ."""
-        return _differing(self.runs.values())
+        rows = [run.row for run in self.runs.values()]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return [name for name in names if len({row.get(name) for row in rows}) > 1]
+
+    def file(self, run: Plan | str) -> Path:
+        return self.folder / "runs" / f"{run if isinstance(run, str) else run.name}.npz"
 
     def history(self, run: Plan | str) -> History:
-        return History.from_npz(_file(self.folder, run if isinstance(run, str) else run.name))
+        return History.from_npz(self.file(run))
 
     def table(self):
         """As a pyarrow table: settings, how the run ended, its last errors."""
@@ -163,7 +168,7 @@ def _carry_out(runs: Sequence[Plan], workers: Cores | Cluster, swept: Swept) -> 
             else:
                 with put_off():
                     # without its seconds, so that the same run is the same file
-                    replace(outcome, seconds={}).to_npz(_file(swept.folder, run.name))
+                    replace(outcome, seconds={}).to_npz(swept.file(run))
                     swept.rows[run.name] = _row(run, outcome)
                 if outcome.ended == "diverged":
                     say(f"{told(run)} diverged at step {outcome.steps[-1]}")
@@ -172,10 +177,6 @@ def _carry_out(runs: Sequence[Plan], workers: Cores | Cluster, swept: Swept) -> 
 
 class Unfinished(Exception):
     """A run that something ended before its time."""
-
-
-def _file(folder: Path, name: str) -> Path:
-    return folder / "runs" / f"{name}.npz"
 
 
 # -- what a folder holds --------------------------------------------------------------------------
@@ -193,7 +194,7 @@ def _kept(folder: Path, wanted: dict[str, Plan]) -> Iterator[tuple[str, dict]]:
             continue
         try:
             row = _read(path, wanted.get(path.stem))
-        except (Damaged, Unreadable) as error:
+        except Damaged as error:
             aside = _set_aside(path)
             say(f"{error}; set aside as {aside.name}")
             continue
@@ -201,30 +202,21 @@ def _kept(folder: Path, wanted: dict[str, Plan]) -> Iterator[tuple[str, dict]]:
             yield path.stem, row
 
 
-class Unreadable(Exception):
-    """Why a file is no run's result."""
-
-    def __init__(self, path: Path, why: str | None):
-        super().__init__(f"{path}: {why}")
-
-
 def _read(path: Path, run: Plan | None) -> dict | None:
     """The row of a run if it is one that is wanted."""
-    if path.suffix != ".npz":
-        raise Unreadable(path, "no run")
-    if not path.is_file():  # to open a pipe would wait for ever
-        raise Unreadable(path, "no file")
+    if path.suffix != ".npz" or not path.is_file():  # to open a pipe would wait for ever
+        raise Damaged(f"{path}: no {'file' if path.suffix == '.npz' else 'run'}")
     try:
         history = History.from_npz(path)
     except OSError as error:
-        raise Unreadable(path, error.strerror) from None
+        raise Damaged(f"{path}: {error.strerror}") from None
     made_by = {name: history.versions.get(name) for name in MATTER}
     if other := difference(made_by, {name: versions()[name] for name in MATTER}):
-        raise Unreadable(path, f"made by {other}")
+        raise Damaged(f"{path}: made by {other}")
     if (name := name_of(history.settings, made_by)) != path.stem:
-        raise Unreadable(path, f"holds run {name}, another than its name says")
+        raise Damaged(f"{path}: holds run {name}, another than its name says")
     if history.ended not in ENDS:
-        raise Unreadable(path, f"{history.ended}, not finished")
+        raise Damaged(f"{path}: {history.ended}, not finished")
     return run and _row(run, history)
 
 
@@ -250,13 +242,6 @@ def _row(run: Plan, history: History) -> dict:
         "past_edge": history.past_edge,
     }
     return {"run": run.name, **run.row, "ended": history.ended, **recorded, **errors}
-
-
-def _differing(runs: Iterable[Plan]) -> list[str]:
-    """The settings in which runs differ."""
-    rows = [run.row for run in runs]
-    names = dict.fromkeys(name for row in rows for name in row)
-    return [name for name in names if len({row.get(name) for row in rows}) > 1]
 
 
 def _write_table(swept: Swept) -> None:

@@ -13,6 +13,7 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
+from iclbook.measure import crossing
 from iclcore import multihead, spectral
 from iclcore.history import History
 from iclcore.theory import icl_risk, phases
@@ -357,7 +358,7 @@ def test_the_race_is_the_flow_of_vanishing_starts(noise):
         path = theory.flow(task, omega0 / times, mu0 / times, around)
         done = (path.mu * path.omega).sum(1)[:, 0]
         early, half, late = (
-            phases.crossing(path.t, done, share * done[-1]) for share in (0.05, 0.5, 0.95)
+            crossing(path.t, done, share * done[-1]) for share in (0.05, 0.5, 0.95)
         )
         assert abs(half - time[0]) < late - early
         # two formulas, at any size of the start: 1.28 times as long, 1.58 with noise
@@ -371,7 +372,7 @@ def test_phases_of_figure_1():
     # The start alone predicts within 2% when half of each task is done: what it leaves out is of
     # order 1/(4s ω) in time, the drop's own length, .08 here. Both sides are integrated to 1e-8.
     done = (path.mu * path.omega).sum(1)
-    half = [phases.crossing(t, each, each[-1] / 2) for each in done.T]
+    half = [crossing(t, each, each[-1] / 2) for each in done.T]
     close(phases.race(FIGURE_1, *start)[0], half, within=0.02)
     close(phases.convergence_rate(FIGURE_1), np.full(3, 0.674), within=5e-4)  # three decimals
     # The flow itself decays at that rate, until the other heads' remains matter.
@@ -387,7 +388,7 @@ def test_emergence_follows_the_flow():
     start = np.array([[0.01]]), np.array([[1.0]])
     path = theory.flow(ONE, *start, t, width=30)
     # μ trails its best while ω rises: the equation leads by .732 time units, to the same end.
-    rise = [phases.crossing(t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
+    rise = [crossing(t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
     assert rise[0] - rise[1] == pytest.approx(
         0.732, abs=1e-3
     )  # .0005, and .025²/8 of interpolation
@@ -741,8 +742,8 @@ def test_spectral_training_follows_the_flow_a_little_behind():
     half = 0.5 * 10**-0.5
     own = range(3)
     lead = [
-        phases.crossing(history.series["time"], omega[:, i, i], half)
-        - phases.crossing(path.t, path.omega[:, i, i], half)
+        crossing(history.series["time"], omega[:, i, i], half)
+        - crossing(path.t, path.omega[:, i, i], half)
         for i in own
     ]
     # Steps of .02 take .025, E Σ p ζ = ω(1 − 1/L) takes .083 of a wait of 6.7: .108, which batches of

@@ -138,16 +138,3 @@ def saddle_rate(task: MultiTask) -> Float[np.ndarray, " tasks"]:
     omega = task.d**-0.5
     mu = omega / (omega**2 + np.e * task.phi / task.context)
     return 4 * task.s * task.phi / task.context * mu
-
-
-def crossing(
-    t: Float[np.ndarray, " times"], values: Float[np.ndarray, " times"], level: float
-) -> float:
-    """The first time at which ``values`` reach ``level`` from below, between the two recorded ones."""
-    reached = np.flatnonzero(values >= level)
-    if not reached.size:
-        raise ValueError(
-            f"level takes what is reached, at most {values.max():.4g}, not {level:.4g}"
-        )
-    k = max(reached[0], 1)
-    return float(np.interp(level, values[k - 1 : k + 1], t[k - 1 : k + 1]))

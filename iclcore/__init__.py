@@ -5,8 +5,6 @@ Names are loaded when first used, so that ``import iclcore`` is cheap and never 
 
 from importlib import import_module
 
-from iclcore.extras import needs
-
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -30,6 +28,5 @@ def __getattr__(name: str):
         globals()[name] = value
         return value
     if name in _ROOMS:
-        with needs("torch"):  # the published draws take it
-            return import_module(f"iclcore.{name}")
+        return import_module(f"iclcore.{name}")
     raise AttributeError(f"module 'iclcore' has no attribute {name!r}")

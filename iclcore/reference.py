@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
 from jaxtyping import Float
 from tqdm import tqdm
 
 from iclcore.checks import enough_to_whiten, whole
 from iclcore.checks import seed as check_seed
+from iclcore.extras import needs
 from iclcore.models import Layer, Model, Weights
 from iclcore.task import DRAWN, RegressionTask, Sequences
+
+with needs("torch"):
+    import torch
 
 
 @dataclass(frozen=True)

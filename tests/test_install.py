@@ -129,6 +129,7 @@ MISSING = {
     "train(MergedAttention(), data, 3, 0.01, engine='autograd')": ("torch", "torch"),
     "train(MergedAttention(), data, 3, 0.01, engine='published')": ("torch", "torch"),
     "from iclcore import reference": ("torch", "torch"),
+    "import iclcore.reference": ("torch", "torch"),
     "from iclcore import picture": ("matplotlib", "plots"),
 }
 

@@ -6,7 +6,7 @@ This is exact for a finite set, and a step on it costs the same whatever the num
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import combinations_with_replacement
 
@@ -59,12 +59,13 @@ def features(model: Model, dim: int, outputs: int) -> Features:
 
 @dataclass(frozen=True)
 class Moments:
-    """gram, cross and power of some sequences, or of a population."""
+    """gram, cross and power of some sequences, or of a population; ``task`` is whose, if that is known."""
 
     gram: Float[np.ndarray, "F F"]
     cross: Float[np.ndarray, "O F"]
     power: float
     features: Features
+    task: RegressionTask | None = None
 
     def loss(self, c: Float[np.ndarray, "O F"]) -> float:
         """Mean squared error, over sequences and outputs, of the predictor cᵀφ."""
@@ -88,12 +89,13 @@ class Moments:
 def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
     """The weighted mean: chunks of one data set by their counts, or kinds of sequences by their share."""
     parts = list(parts)
-    total = sum(weight for weight, _ in parts)
+    total, (_, first) = sum(weight for weight, _ in parts), parts[0]
+    task = first.task if all(part.task == first.task for _, part in parts) else None
 
     def mean(name: str):
         return reduce(np.add, (weight / total * getattr(part, name) for weight, part in parts))
 
-    return Moments(mean("gram"), mean("cross"), float(mean("power")), parts[0][1].features)
+    return Moments(mean("gram"), mean("cross"), float(mean("power")), first.features, task)
 
 
 def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
@@ -103,6 +105,15 @@ def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
     c = np.zeros((v.shape[1], kind.dim, kind.pairs))
     np.add.at(c, (slice(None), slice(None), kind.pair), dense)
     return c.reshape(v.shape[1], -1)
+
+
+def of_matrix(matrix: Float[np.ndarray, "D D"], kind: Features) -> Float[np.ndarray, "one F"]:
+    """c of ŷ = βᵀ M x_q, of one output: β_a is S between x_a and the label, the last of its columns."""
+    if kind.outputs != 1:
+        raise ValueError(f"averages take one output, not {kind.outputs}, where M is one matrix")
+    c = np.zeros((kind.dim, kind.pairs))
+    c[:, kind.pair[: kind.dim, -1]] = matrix.T
+    return c.reshape(1, -1)
 
 
 Data = Sequences | RegressionTask | Moments  # what a model can be trained on
@@ -144,7 +155,7 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
             cross += target.T @ phi
             power += np.sum(target**2) / kind.outputs
     rows = len(data) * len(data.lengths)
-    return Moments(gram / rows, cross / rows, float(power / rows), kind)
+    return Moments(gram / rows, cross / rows, float(power / rows), kind, data.task)
 
 
 def of_population(task: RegressionTask, model: Model) -> Moments:
@@ -156,7 +167,7 @@ def of_population(task: RegressionTask, model: Model) -> Moments:
         parts.append((share, _population(task, model, kind, "own")))
     if share < 1:
         parts.append((1 - share, _population(task, model, kind, "shared" if share else "noise")))
-    return mix(parts)
+    return replace(mix(parts), task=task)
 
 
 def _population(task: RegressionTask, model: Model, kind: Features, context: str) -> Moments:

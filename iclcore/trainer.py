@@ -134,7 +134,7 @@ def descend(
     if {name: array.shape for name, array in weights.items()} != wanted:
         raise ValueError(f"start takes {wanted}, not { {n: w.shape for n, w in weights.items()} }")
     first = {name: array.copy() for name, array in weights.items()}
-    task = data if isinstance(data, RegressionTask) else getattr(data, "task", None)
+    task = data if isinstance(data, RegressionTask) else data.task
     seconds["moments"] = time.perf_counter() - clock
 
     clock = time.perf_counter()

@@ -27,10 +27,10 @@ def test_levels_and_floors_are_least_squares_of_the_sequences_themselves():
         fit = np.linalg.lstsq(features, y, rcond=None)[0] if features.shape[1] else np.zeros(0)
         return np.mean((y - features @ fit) ** 2)
 
-    close(measure.sample_levels(data), [least(along[:, :m]) for m in range(4)])
+    close(theory.plateau_losses(data), [least(along[:, :m]) for m in range(4)])
     close(measure.floor_of_matrices(data), least(every))
     close(measure.loss_of_best(data), np.mean((y - along @ theory.learned(task)) ** 2))
-    assert measure.floor(data) < measure.floor_of_matrices(data) < measure.sample_levels(data)[3]
+    assert measure.floor(data) < measure.floor_of_matrices(data) < theory.plateau_losses(data)[3]
 
 
 def test_below_the_edge_a_run_only_falls():

@@ -1,5 +1,7 @@
 """Theory against simulation, in float64."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import close
@@ -52,6 +54,9 @@ def test_plateaus_are_losses_of_pcr(divisor, every_length):
         if not every_length or divisor == rated:
             close(moments.loss(c), loss)
     close(moments.loss(c), moments.floor())  # all D components: nothing at all is better
+    if not every_length or divisor == rated:  # of averages, whatever else they have
+        for each in (moments, of_population(task, CubicMLP(heads=1, divisor=divisor))):
+            close(theory.plateau_losses(each), theory.plateau_losses(task))
 
 
 def assert_first_order(gaps):
@@ -308,6 +313,10 @@ def test_a_rank_beyond_the_dimension_has_the_same_edge():
 def test_refusals():
     with pytest.raises(ValueError, match="in_context = 1"):
         theory.plateau_losses(RegressionTask(in_context=0.5))
+    with pytest.raises(ValueError, match="whose task is known"):
+        theory.plateau_losses(replace(of_population(TASK, MergedAttention()), task=None))
+    with pytest.raises(ValueError, match="take one output"):
+        theory.plateau_losses(RegressionTask(outputs=2).sample(9))
     with pytest.raises(ValueError, match="white"):
         theory.white_course(TASK, 1e-3, np.array([1.0]))
     with pytest.raises(ValueError, match="between 0 and"):

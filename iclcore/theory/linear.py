@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.linalg import solve_triangular
 
 from iclcore.checks import positive, whole
-from iclcore.models import SeparateAttention, Weights
-from iclcore.task import Divisor, RegressionTask, divide_by
+from iclcore.models import MergedAttention, SeparateAttention, Weights
+from iclcore.moments import Data, averages, of_matrix
+from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
 
 LEAST = 1e-300  # of a head's start in units of its limit: what 1/x and 4/x can hold
 
@@ -45,13 +47,26 @@ def learned(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray,
     return a / b
 
 
-def plateau_losses(task: RegressionTask) -> Float[np.ndarray, " levels"]:
+def plateau_losses(data: Data) -> Float[np.ndarray, " levels"]:
     """L(M_0) … L(M_D): tr Λ − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
 
-    The loss does not depend on the divisor, except that lengths are averaged with it.
+    The loss does not depend on the divisor, except that lengths are averaged with it. Sequences and
+    averages whose task is known have levels of their own: the least losses of M = Σ_{d ≤ m} μ_d e_d e_dᵀ.
     """
-    a, b = rates(task, "tokens" if task.every_length else "context")
-    return task.eigenvalues.sum() - np.concatenate([[0], np.cumsum(a**2 / b)])
+    if isinstance(data, RegressionTask):
+        a, b = rates(data, "tokens" if data.every_length else "context")
+        power, gains = data.eigenvalues.sum(), a**2 / b
+    else:
+        if isinstance(data, Sequences):
+            divisor = "tokens" if data.every_length else "one"  # that of runs, which share them
+            data = averages(data, MergedAttention(divisor=divisor))
+        if data.task is None:
+            raise ValueError("data takes averages or sequences whose task is known")
+        directions = (np.outer(e, e) for e in data.task.eigenvectors.T)
+        c = np.concatenate([of_matrix(direction, data.features) for direction in directions])
+        root = np.linalg.cholesky(c @ data.gram @ c.T)
+        power, gains = data.power, solve_triangular(root, c @ data.cross[0], lower=True) ** 2
+    return power - np.concatenate([[0], np.cumsum(gains)])
 
 
 def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:

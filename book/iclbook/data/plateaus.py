@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int
 
-from iclbook.measure import sample_levels, steps_near
-from iclcore import RegressionTask, SeparateAttention, reference
+from iclbook.measure import steps_near
+from iclcore import RegressionTask, SeparateAttention, reference, theory
 from iclcore.files import write_whole
 from iclcore.sweep import Plan, grid, sweep
 from iclcore.sweep.workers import Cores
@@ -45,7 +45,7 @@ def count(folder: str | Path, seeds=SEEDS) -> list[dict[str, int]]:
 
 
 def own_levels(seed: int) -> np.ndarray:
-    return sample_levels(reference.sample(PLAN.task, PLAN.sequences, seed))
+    return theory.plateau_losses(reference.sample(PLAN.task, PLAN.sequences, seed))
 
 
 def read() -> dict[int, Int[np.ndarray, "seeds levels"]]:

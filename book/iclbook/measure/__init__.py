@@ -23,7 +23,6 @@ from iclbook.measure.samples import (
     loss_of_best,
     overfit,
     rises,
-    sample_levels,
     squares,
 )
 from iclbook.measure.softmax import (
@@ -77,7 +76,6 @@ __all__ = [
     "reading",
     "ridge",
     "rises",
-    "sample_levels",
     "shared",
     "small_scores",
     "smooth",

@@ -7,24 +7,16 @@ from iclcore import History, MergedAttention, RegressionTask, Sequences, theory
 from iclcore.compiled import fill_features
 from iclcore.descent import gradient
 from iclcore.edge import sharpness
-from iclcore.moments import CHUNK, Moments, averages, coefficients, of_population
+from iclcore.moments import CHUNK, averages, of_matrix, of_population
 
 LINEAR = MergedAttention(heads=1)  # the averages of all linear attention are the same
-
-
-def sample_levels(data: Sequences) -> Float[np.ndarray, " levels"]:
-    """The least loss on these sequences of M = Σ_{d ≤ m} μ_d e_d e_dᵀ, for m = 0 … D."""
-    moments = averages(data, LINEAR)
-    c = _directions(data.task, moments)
-    gram, cross = c @ moments.gram @ c.T, c @ moments.cross[0]
-    gains = [cross[:m] @ np.linalg.solve(gram[:m, :m], cross[:m]) for m in range(len(c) + 1)]
-    return moments.power - np.array(gains)
 
 
 def loss_of_best(data: Sequences) -> float:
     """Their mean squared error under M_D, which is the best for infinitely many."""
     moments = averages(data, LINEAR)
-    return moments.loss(theory.learned(data.task)[None] @ _directions(data.task, moments))
+    best = theory.pcr_predictor(data.task, data.task.dim)
+    return moments.loss(of_matrix(best, moments.features))
 
 
 def floor_of_matrices(data: Sequences) -> float:
@@ -39,15 +31,6 @@ def floor_of_matrices(data: Sequences) -> float:
 def floor(data: Sequences) -> float:
     """The least loss of any linear attention."""
     return averages(data, LINEAR).floor()
-
-
-def _directions(task: RegressionTask, moments: Moments) -> Float[np.ndarray, "D F"]:
-    """c of the predictors (βᵀe_d)(e_dᵀx_q)."""
-    found = []
-    for e in task.eigenvectors.T:
-        key, value = np.append(e, 0)[None, None], np.append(0 * e, 1)[None, None]
-        found.append(coefficients((key, e[None, None], value), moments.features)[0])
-    return np.stack(found)
 
 
 def overfit(task: RegressionTask, count: int) -> tuple[float, float]:

@@ -2,11 +2,11 @@
 
 from iclbook.plot.bars import bars, coefficients, seconds
 from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_network
-from iclbook.plot.dots import agreement, clouds, dots, scaling
+from iclbook.plot.dots import agreement, clouds, dots
 from iclbook.plot.heads import fall, weights, winners
 from iclbook.plot.heat import matrix, table, taken, tokens
 from iclbook.plot.in_weight import phase_map, two_tests
-from iclbook.plot.lines import curves, kinds, lines
+from iclbook.plot.lines import kinds, lines
 from iclbook.plot.low_rank import (
     balance,
     drifts,
@@ -29,7 +29,6 @@ __all__ = [
     "bars",
     "clouds",
     "coefficients",
-    "curves",
     "dots",
     "drifts",
     "fall",
@@ -48,7 +47,6 @@ __all__ = [
     "plane",
     "rank_one_frame",
     "rank_one_network",
-    "scaling",
     "seconds",
     "stairs",
     "survival",

@@ -1,6 +1,7 @@
 """Points: simulated on the curves of theory, predicted against measured."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +37,8 @@ def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel
             if off:
                 axes.errorbar(x, y, off[0], fmt="none", ecolor=tones[name])
         axes.set(**settings)
+        if "xticks" in settings:  # there, and nowhere else
+            axes.xaxis.minorticks_off()
         axes.legend(fontsize=8)
 
     what = settings.get("ylabel", "points")
@@ -57,48 +60,20 @@ def rows(named: Points) -> dict[str, tuple[np.ndarray, ...]]:
     return {name: tuple(map(np.asarray, each)) for name, each in pairs.items()}
 
 
-def scaling(
-    x: ArrayLike, measured: ArrayLike, predicted: ArrayLike, name: str, **settings
-) -> Panel:
-    """Dots on dashed lines, both logarithmic, a column each: what shrinks or grows as a power."""
-    measured, predicted = np.asarray(measured), np.asarray(predicted)
-    tones = colours(measured.shape[1])
-
-    def draw(axes):
-        for d, tone in enumerate(tones):
-            axes.plot(x, predicted[:, d], **(DASHED | {"color": tone}))
-            axes.plot(x, measured[:, d], "o", color=tone, markersize=5, label=f"{name} {d + 1}")
-        axes.set(xscale="log", yscale="log", **settings)
-        axes.invert_xaxis()
-        axes.legend(fontsize=8)
-
-    worst = np.nanmax(np.abs(predicted / measured - 1))
-    says = (
-        f"{settings.get('ylabel', name)} against {settings.get('xlabel', 'x')}, both logarithmic: dots "
-        f"within {worst:.1%} of dashed lines, from {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}."
-    )
-    return Panel(draw, says[0].upper() + says[1:], width=5.6, height=3.6)
-
-
 def agreement(
     measured: ArrayLike, predicted: ArrayLike, group: ArrayLike, name: str, **settings
 ) -> Panel:
     """Predicted against measured, on a dashed diagonal, both logarithmic, a mark for each group."""
     measured, predicted, group = map(np.asarray, (measured, predicted, group))
-    groups = np.unique(group)
-
-    def draw(axes):
-        ends = np.array([measured.min() / 1.3, measured.max() * 1.3])
-        axes.plot(ends, ends, **DASHED)
-        for i, (own, tone) in enumerate(zip(groups, colours(len(groups)), strict=True)):
-            axes.plot(measured[group == own], predicted[group == own], MARKS[i % len(MARKS)],
-                      color=tone, markersize=4, alpha=0.7, label=f"{name} {own}")  # fmt: skip
-        axes.set(xscale="log", yscale="log", **settings)
-        axes.legend(fontsize=8)
-
+    groups = {
+        f"{name} {own}": (measured[group == own], predicted[group == own])
+        for own in np.unique(group)
+    }
+    ends = np.array([measured.min() / 1.3, measured.max() * 1.3])
+    whole = dots(groups, {"equal": (ends, ends)}, xscale="log", yscale="log", **settings)
     off = np.median(np.abs(predicted / measured - 1))
     says = f"{len(measured)} predicted against simulated values: on the diagonal, half within {off:.1%}."
-    return Panel(draw, says, width=4.6, height=4.2)
+    return replace(whole, says=says, width=4.6, height=4.2)
 
 
 def clouds(

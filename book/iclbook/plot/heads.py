@@ -7,11 +7,10 @@ from matplotlib.axes import Axes
 
 from iclbook.measure import owned, smooth, thin
 from iclbook.plot.panels import Panel, listed, spread
-from iclbook.plot.style import BLACK, BLUE, DASHED, GREY, PINK, colours
+from iclbook.plot.style import BLUE, DASHED, GREY, PINK, THEORY, colours
 from iclcore import History, spectral
 from iclcore.theory.multihead import Flow
 
-THEORY = DASHED | {"color": BLACK, "zorder": 3}
 TIME = "time (sum of learning rates)"
 PHASES = ("warm-up", "emergence", "convergence")
 LETTERS = {"omega": "ω", "mu": "μ"}

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 
 from iclbook.measure import thin
 from iclbook.plot.panels import MARKS, Panel
-from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE
+from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, THEORY
 from iclcore import History
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
                 found.shares, found.lengths, errors, cmap="Blues", vmin=0, vmax=TOP, rasterized=True
             )
             part.contour(found.shares, found.lengths, lead, [0], colors=ORANGE, linewidths=1.8)
-            part.plot(
-                best, found.lengths, **(DASHED | {"color": BLACK, "linewidth": 1.6, "zorder": 3})
-            )
+            part.plot(best, found.lengths, **(THEORY | {"linewidth": 1.6}))
             for (length, times), share in found.borders.items():
                 if times in marks:
                     part.plot(share, length, marks[times], clip_on=False, **ORDINARY)
@@ -80,7 +78,7 @@ def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
             )
             for times, mark in marks.items()
         ]
-        key.append(Line2D([], [], **(DASHED | {"color": BLACK}), label="least-squares optimum"))
+        key.append(Line2D([], [], **THEORY, label="least-squares optimum"))
         whole.legend(handles=key, loc="outside upper center", ncols=4, fontsize=8)
 
     at = {length: found.borders[length, 1] for length in (1, 8, 100)}

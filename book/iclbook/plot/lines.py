@@ -8,38 +8,8 @@ from numpy.typing import ArrayLike
 
 from iclbook.measure import thin
 from iclbook.plot.panels import Panel, listed
-from iclbook.plot.style import BLACK, DASHED, GREY, colours
+from iclbook.plot.style import DASHED, GREY, THEORY, colours
 from iclbook.plot.style import levels as draw_levels
-
-
-def curves(
-    x: np.ndarray,
-    ys: np.ndarray,
-    dots: Sequence[int] = (),
-    legend: str = "",
-    **settings,
-) -> Panel:
-    """One curve for each row of ``ys``, named by its number; ``dots[i]`` marks a place on curve i."""
-    tones = colours(len(ys))
-
-    def draw(axes):
-        for i, (row, tone) in enumerate(zip(ys, tones, strict=True)):
-            axes.plot(x, row, color=tone, label=f"{i}")
-            if i < len(dots):
-                axes.plot(x[dots[i]], row[dots[i]], "o", color=tone, markersize=5)
-        axes.set(**{"xlabel": "step"} | settings)
-        axes.legend(
-            title=legend, fontsize=8, title_fontsize=8, ncols=min(9, len(ys)), loc="lower left"
-        )
-
-    says = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'step')}, "
-    says += f"{len(ys)} curves by {legend or 'number'}"
-    if len(dots):
-        held = [row[at] for row, at in zip(ys, dots, strict=False)]
-        first = all(np.argmin(ys[:, at]) == i for i, at in enumerate(dots))
-        says += f"; at the dots, one on each, they are {listed(held, '.2g')}"
-        says += ", the lowest there of all" * first
-    return Panel(draw, f"{says[0].upper()}{says[1:]}.", width=6.6, height=3.3)
 
 
 def lines(
@@ -47,15 +17,17 @@ def lines(
     theory: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
     says: str = "",
     wide: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    marks: Mapping[str, tuple[float, float]] | None = None,
     levels: Sequence[float] = (),
     **settings,
 ) -> Panel:
     """Named curves, solid; dashed on each what theory says under the same name.
 
     A theory of another name is dashed in grey. ``wide`` curves lie pale behind, in the colour of their
-    name; ``levels`` are dashed across. What a run did not reach is left out by the caller.
+    name; ``marks`` is a place on each; ``levels`` are dashed across. What a run did not reach is left
+    out by the caller.
     """
-    theory, wide = theory or {}, wide or {}
+    theory, wide, marks = theory or {}, wide or {}, marks or {}
     names = list(dict.fromkeys([*simulated, *wide]))
     tones = dict(zip(names, colours(len(names)), strict=True))
 
@@ -68,8 +40,9 @@ def lines(
                     np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=label, **style
                 )
         for name, (x, y) in theory.items():
-            own = {"color": BLACK, "zorder": 3} if name in tones else {"label": name}
-            axes.plot(x, y, **(DASHED | own))
+            axes.plot(x, y, **(THEORY if name in tones else DASHED | {"label": name}))
+        for name, place in marks.items():
+            axes.plot(*place, "o", color=tones[name], markersize=5)
         draw_levels(axes, levels, "")
         axes.set(**settings)
         if len(names) > 1 or theory.keys() - simulated.keys():
@@ -78,6 +51,9 @@ def lines(
     ends = [f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in simulated.items()]
     said = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'x')}: {'; '.join(ends)}"
     said += f". Wide and pale: {', '.join(wide)}" * bool(wide)
+    said += f". Dots, a place on each: {listed([y for _, y in marks.values()], '.2g')}" * bool(
+        marks
+    )
     said += ". Dashed, the theory" * bool(theory or len(levels)) + "."
     return Panel(draw, f"{said[0].upper()}{said[1:]}{says and ' ' + says}", width=6.6, height=3.3)
 

@@ -8,7 +8,7 @@ import numpy as np
 from iclbook.measure import Course, drop_times, thin
 from iclbook.plot.heat import heat, matrix
 from iclbook.plot.panels import Panel, listed, spread
-from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, shades
+from iclbook.plot.style import BLUE, ORANGE, THEORY, shades
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
 from iclcore.theory import Drop
@@ -81,11 +81,11 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
     def draw(axes):
         for head in range(run.value.shape[1]):
             tone = tones[owned[head] - 1] if head in owned else QUIET
-            axes.plot(run.steps[at], run.value[at, head], color=tone, linewidth=1.8)
+            axes.plot(run.steps[at], run.value[at, head], color=tone, linewidth=2.4)
         for course in courses:
-            axes.plot(course.time / run.lr, course.value, **(DASHED | {"color": BLACK}))
+            axes.plot(course.time / run.lr, course.value, **THEORY)
         if courses:
-            axes.plot([], [], **(DASHED | {"color": BLACK}), label="scalar ODE")
+            axes.plot([], [], **THEORY, label="scalar ODE")
             axes.legend(fontsize=8)
         axes.set(xlabel="step", ylabel="value weight of each head", xlim=(0, run.steps[-1]))
 
@@ -117,7 +117,7 @@ def keys(run: History, at: Sequence[int]) -> Panel:
     aligned = ((along > 0.9 * size) & (size > limit / 3)).sum(axis=1)
     says = f"Heat maps of the keys on {len(at)} plateaus: {listed(aligned, 'd')} of "
     says += f"{stack.shape[1]} are long and parallel to an eigenvector."
-    return Panel(draw, says, widths=(1.0,) * (len(at) + 1), height=2.5)
+    return Panel(draw, says, widths=(1.0,) * (len(at) + 1), height=2.1)
 
 
 def rank_one_frame(run: History, snapshot: int, levels: Sequence[float]) -> list[Panel]:

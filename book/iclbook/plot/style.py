@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 DOTS = 110  # an inch, of pictures within a page's own code: one of 7.2 inches stays below 60 KB
+THEORY = DASHED | {"color": BLACK, "zorder": 3}  # on top of the curve that it tells
 PREDICTORS = (BLUE, PINK, GREEN, AMBER)  # an explorer on the page has the same, in this order
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#9ecae1")  # the paper's shades
 

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from iclbook.measure import KINDS, Landings
 from iclbook.plot.dots import dots
 from iclbook.plot.panels import Panel, listed, spread
-from iclbook.plot.style import BLACK, BLUE, DASHED, GREY, ORANGE, SKY, colours, curve
+from iclbook.plot.style import BLACK, BLUE, GREY, ORANGE, curve
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
 
@@ -160,19 +160,14 @@ def drifts(rates: Float[np.ndarray, " rates"], found: Mapping[str, Sequence[floa
     """Marks against the learning rate, by name, on dashed lines of slope 1 through the first of them."""
     points = {name: (rates, drift) for name, drift in found.items()}
     lines = {name: (rates, drift[0] * rates / rates[0]) for name, drift in found.items()}
-    scales = {"xscale": "log", "yscale": "log"}
-    whole = dots(points, lines, xlabel="learning rate", ylabel="largest drift", **scales)
-
-    def draw(axes):
-        whole.draw(axes)
-        axes.set_xticks(rates, [f"{rate:.3g}" for rate in rates])
-        axes.minorticks_off()
-
+    axes = {"xscale": "log", "yscale": "log", "xticks": rates}
+    axes |= {"xticklabels": [f"{rate:.3g}" for rate in rates]}
+    whole = dots(points, lines, xlabel="learning rate", ylabel="largest drift", **axes)
     slopes = np.polyfit(np.log(rates), np.log(np.transpose(list(found.values()))), 1)[0]
     says = (
         "The drift of the differences against the learning rate lies on dashed lines of slope 1: "
     )
-    return replace(whole, draw=draw, says=f"{says}fitted, {spread(slopes)}.", height=3.2)
+    return replace(whole, says=f"{says}fitted, {spread(slopes)}.", height=3.2)
 
 
 def level_shifts(
@@ -182,19 +177,15 @@ def level_shifts(
 ) -> Panel:
     """How far the first, the middle and the last level of each sample are from the theory's."""
     last = shifts.shape[2] - 1
-    shown = sorted({0, last // 2, last})
-
-    def draw(axes):
-        for m, tone in zip(shown, colours(len(shown)), strict=True):
-            for row in shifts[:, :, m]:
-                axes.plot(sizes, row, color=tone, linewidth=0.9, marker="o", markersize=2.5)
-            axes.plot([], [], color=tone, label=rf"$\mathcal{{L}}(\mathcal{{M}}_{m})$")
-        for sign in (1, -1):
-            axes.plot(sizes, 2 * sign * spread_of_top, **DASHED)
-        _sizes(axes, sizes)
-        axes.set_ylabel("shift of the level")
-        axes.legend(fontsize=8)
-
+    found = {
+        rf"$\mathcal{{L}}(\mathcal{{M}}_{m})$": _by_size(sizes, shifts[:, :, m])
+        for m in sorted({0, last // 2, last})
+    }
+    two = 2 * np.append(spread_of_top, np.nan)  # which ends the upper line
+    band = np.tile(np.append(sizes, np.nan), 2), np.append(two, -two)
+    whole = dots(
+        found, {"two standard deviations": band}, ylabel="shift of the level", **_sizes(sizes)
+    )
     inside = np.mean(np.abs(shifts[:, :, 0]) < 2 * spread_of_top)
     off = [np.sqrt(np.mean(shifts[:, -1, m] ** 2)) for m in (0, last)]
     says = (
@@ -202,7 +193,7 @@ def level_shifts(
     )
     says += f"sequences: {inside:.0%} of the highest level's points within the dashed two standard "
     says += f"deviations; with all sequences {off[0]:.3f} for the highest level, {off[1]:.3f} for the lowest."
-    return Panel(draw, says, height=3.3)
+    return replace(whole, says=says, height=3.3)
 
 
 def floors(
@@ -212,26 +203,19 @@ def floors(
     limit: float,
 ) -> Panel:
     """The least-squares floor of each sample, dashed the law, and what it tends to."""
-
-    def draw(axes):
-        for row in found:
-            axes.plot(sizes, row, color=SKY, linewidth=0.9, marker="o", markersize=2.5)
-        axes.plot([], [], color=SKY, marker="o", markersize=2.5, label="least-squares floor")
-        axes.plot(*law, **(DASHED | {"color": BLUE}), label="predicted")
-        axes.axhline(limit, **DASHED)
-        axes.annotate(r"$\mathcal{L}(\mathcal{M}_D)$", (sizes[0], limit), xytext=(0, 3),
-                      textcoords="offset points", fontsize=8, color=GREY)  # fmt: skip
-        _sizes(axes, sizes)
-        axes.set_ylabel("mean squared error")
-        axes.legend(fontsize=8, loc="lower right")
-
+    name = "least-squares floor"
+    told = {name: law, r"$\mathcal{L}(\mathcal{M}_D)$": (sizes[[0, -1]], np.full(2, limit))}
+    whole = dots({name: _by_size(sizes, found)}, told, ylabel="mean squared error", **_sizes(sizes))
     means = found.mean(axis=0)
     says = "The least-squares floor against the number of sequences, from "
     says += f"{means[0]:.2f} to {means[-1]:.3f}; the dashed prediction ends at {law[1][-1]:.3f}."
-    return Panel(draw, says, height=3.3)
+    return replace(whole, says=says, height=3.3)
 
 
-def _sizes(axes, sizes: Int[np.ndarray, " P"]) -> None:
-    axes.set(xscale="log", xlabel="training sequences $P$")
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.minorticks_off()
+def _by_size(sizes: Int[np.ndarray, " P"], found: Float[np.ndarray, "seeds P"]) -> tuple:
+    return np.tile(sizes, len(found)), found.ravel()
+
+
+def _sizes(sizes: Int[np.ndarray, " P"]) -> dict:
+    ticks = {"xticks": sizes, "xticklabels": [f"{size:,}" for size in sizes]}
+    return {"xscale": "log", "xlabel": "training sequences $P$"} | ticks

@@ -37,7 +37,7 @@ CHECKED = (
     "theory",
     "trainer",
 )
-install_import_hook([f"iclcore.{room}" for room in CHECKED], "shapes.check")
+install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
 
 EXACT = 1e-9  # float64 along different routes: round-off of some thousand operations, with room
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 POINTS = 2000  # of a curve: more than a picture can show
 
@@ -13,7 +13,7 @@ def thin(count: int, points: int = POINTS) -> Int[np.ndarray, " n"]:
     return np.unique(np.linspace(0, count - 1, points).astype(int))
 
 
-def crossing(x: Float[np.ndarray, " n"], y: Float[np.ndarray, " n"], level: float) -> float:
+def crossing(x: Real[np.ndarray, " n"], y: Real[np.ndarray, " n"], level: float) -> float:
     """The first x, between two, at which y comes to ``level`` from where it began; nan if never."""
     gap = np.asarray(y, dtype=float) - level
     there = np.flatnonzero(gap * gap[0] <= 0)

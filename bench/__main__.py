@@ -1,6 +1,6 @@
 """``make bench``: measure everything in one run on one machine.
 
-It writes what the book's chapter on speed shows: the numbers, beside the book's other data, and a table.
+It writes what the book's chapter on speed shows, beside the book's other data.
 ``--quick`` measures less and writes nothing.
 """
 
@@ -9,13 +9,9 @@ import json
 import os
 import platform
 import sys
-from pathlib import Path
 
 from bench import engines, machine, startup
-from bench.table import table
 from iclbook.data import speed
-
-HERE = Path(__file__).parent
 
 
 def measure(quick: bool) -> dict:
@@ -64,9 +60,8 @@ def main() -> int:
     print("\n".join(rows("", found)))
     if not quick:
         speed.TABLE.write_text(json.dumps(found, indent=1) + "\n")
-        (HERE / "results.md").write_text(table(found))
-        print(f"written: {speed.TABLE.name} beside {speed.__name__}, and results.md in bench")
-        print("make book CHAPTER=how_it_is_fast shows them")
+        print(f"written: {speed.TABLE.name} beside {speed.__name__}")
+        print("make book CHAPTER=how_it_is_fast shows it")
     return 0
 
 

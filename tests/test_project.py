@@ -10,9 +10,6 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from bench.table import table
-from iclbook.data import speed
-
 ROOT = Path(__file__).resolve().parent.parent
 TRACKED = subprocess.run(
     ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -120,7 +117,3 @@ def test_modules_are_short_enough_to_read():
         if name.endswith((".py", ".mjs")) and not name.startswith("tests/"):
             lines = len((ROOT / name).read_text().splitlines())
             assert lines <= 400, f"{name} has {lines} lines"
-
-
-def test_the_table_of_measurements_is_of_the_measurements():
-    assert (ROOT / "bench" / "results.md").read_text() == table(speed.read())

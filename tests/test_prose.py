@@ -13,7 +13,7 @@ from iclbook import quote
 
 CHAPTERS = chapters()
 # what only Sphinx would show as it is meant
-FOREIGN = re.compile(r"\{(?:glue|math|exercise|solution|table|figure|admonition)\b.*")
+FOREIGN = re.compile(r"\{(?:glue|include|math|exercise|solution|table|figure|admonition)\b.*")
 
 
 def notebook_of(*sources):

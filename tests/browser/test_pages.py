@@ -1,5 +1,6 @@
 """The built pages in a browser, opened from the disk as a reader without a network would."""
 
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "_build" / "html"  # `make test` builds it, with warnings as errors
 SOURCES = [p for p in sorted((ROOT / "book").iterdir()) if p.suffix in {".md", ".ipynb"}]
 PAGES = [path.stem for path in SOURCES]
+COLUMNS = tomllib.loads((ROOT / "book" / "ruff.toml").read_text())["line-length"]
 CHAPTERS = [path.stem for path in SOURCES if path.suffix == ".ipynb"]
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 OF_COLOURS = ["color-contrast", "link-in-text-block"]  # the rules that a theme decides
@@ -64,6 +66,18 @@ TABLES = """() => [
 ].map((each) => each.textContent)"""
 
 
+# Boxes of code that a chapter's longest line would scroll in.
+CODE = """columns => [...document.querySelectorAll("article .cell_input pre")].filter((each) => {
+  const probe = document.createElement("span"), style = getComputedStyle(each);
+  probe.textContent = "0".repeat(columns);
+  each.append(probe);
+  const needs = probe.getBoundingClientRect().width;
+  probe.remove();
+  const inside = each.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return !each.closest("details") && needs > inside;  // what is folded has shorter lines
+}).map((each) => each.textContent)"""
+
+
 @pytest.fixture
 def open_page(visit):
     """Open a built page, its formulas set."""
@@ -100,6 +114,7 @@ def is_whole_on_any_screen(page):
         wrong = page.evaluate(FORMULAS, width == 320) if formulas else []
         assert not wrong, "\n".join(wrong)
         assert page.evaluate(TABLES) == []
+        assert width == 320 or page.evaluate(CODE, COLUMNS) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for part in page.locator(".ex").all():
             part.locator("svg .ex-axis, svg .ex-cell").first.wait_for(state="attached")

@@ -142,9 +142,9 @@ def test_in_the_table_a_number_has_a_name_and_stands_with_the_figure_that_comput
     nbformat.write(notebook, path)
     rows = [(f.name, f.label, quoted) for f, _, quoted in figure_table.figures_of(path)]
     assert rows == [
-        ("one.one", "fig:one", "*end 1: 1,800; `sum(run for run in runs.gaps)`: −0.5*"),
+        ("one.one", "fig:one", "*end 1 **1,800**; `sum(run for run in runs.gaps)` **−0.5***"),
         ("one.two", "fig:one-two", ""),
-        ("one.animation", "", "*`late`: 9*"),
+        ("one.animation", "", "*`late` **9***"),
     ]
     *_, same, moves = figure_table.table(figure_table.figures_of(path))
     assert same.endswith("| The *same*, {eq}`eq:a`. <br> `python -m iclbook figure one.two` |")

@@ -63,7 +63,7 @@ def numbers(notebook: nbformat.NotebookNode, found: list[Figure]) -> dict[str, s
         if drawn:
             key = re.fullmatch(r"\w+(?:\.\w+)?\[\"(\w+)\"\]", expression)
             name = key[1].replace("_", " ") if key else f"`{expression}`"
-            said[drawn[0].name].append(f"{name}: {text}")
+            said[drawn[0].name].append(f"{name} **{text}**")
     return defaultdict(str, {name: f"*{'; '.join(each)}*" for name, each in said.items()})
 
 

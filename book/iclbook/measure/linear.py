@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -78,7 +77,8 @@ def courses(run: History) -> list[Course]:
     return found
 
 
-class Compared(NamedTuple):
+@dataclass(frozen=True)
+class Compared:
     """One drop, as it came and as it was predicted from the start."""
 
     component: int

@@ -1,4 +1,19 @@
-"""Pictures: a vocabulary of panels, and the drawings that no run is behind."""
+"""Pictures: a vocabulary of panels, and the drawings that no run is behind.
+
+- named curves, theory dashed: ``lines``; a colour for each kind of model: ``kinds``
+- points on the curves of theory: ``dots``; its special cases ``drifts``, ``floors``, ``level_shifts``
+- predicted against measured: ``agreement``, ``clouds``
+- heat maps: ``matrix``, ``table``, ``tokens``, ``taken``, ``phase_map``
+- bars: ``bars``, ``coefficients``, ``seconds``
+- a plane with its flow: ``plane``
+- losses on levels: ``losses``, by rank ``stairs``, with two tests ``two_tests``, of many heads ``fall``
+- weights on their ODE: ``values``, of many heads ``weights``, sizes ``balance``; ``keys`` on plateaus
+- of many runs: ``lengths`` and ``survival`` of plateaus, ``winners`` of tasks
+- what heads attend to: ``attending``
+- networks: ``merged_network``, ``rank_one_network``, ``multihead_network``
+
+``figure`` puts panels together, ``animation`` one after another; ``titled`` gives one a title.
+"""
 
 from iclbook.plot.bars import bars, coefficients, seconds
 from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_network

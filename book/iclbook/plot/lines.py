@@ -84,7 +84,9 @@ def kinds(
         axes.set(xlabel="time (sum of learning rates)", **settings)
         lines, names = axes.get_legend_handles_labels()
         each = dict(zip(names, lines, strict=True))  # one of its curves stands for a kind
-        axes.legend(each.values(), each, fontsize=8)
+        # above: inside there is a line at every height
+        axes.legend(each.values(), each, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1),
+                    ncols=len(each), borderaxespad=0.2)  # fmt: skip
 
     said = []
     for name, (_, y) in found.items():

@@ -74,10 +74,24 @@ def served(site):
     server.server_close()
 
 
+@pytest.fixture(scope="session")
+def context(browser):
+    """A context by its settings. To make one takes longer than to open a page in it."""
+    made = {}
+
+    def context(**settings):
+        key = repr(sorted(settings.items()))
+        if key not in made:
+            made[key] = browser.new_context(**settings)
+        return made[key]
+
+    return context
+
+
 @pytest.fixture
-def visit(browser):
+def visit(browser, context):
     """Open an address; by the end of the test no page may have complained or asked another host."""
-    contexts, complaints, foreign = [], [], []
+    left, complaints, foreign = [], [], []
 
     def note(message):
         if message.type in {"error", "warning"}:
@@ -88,10 +102,13 @@ def visit(browser):
             foreign.append(request.url)
 
     def visit(address, ready=".ex svg .ex-axis, .ex svg .ex-cell", clock=False, **settings):
-        contexts.append(browser.new_context(**settings))
-        page = contexts[-1].new_page()
-        if clock:  # one that a test can put forward
+        if clock:  # one that a test can put forward is that of a whole context
+            left.append(browser.new_context(**settings))
+            page = left[-1].new_page()
             page.clock.install()
+        else:
+            page = context(**settings).new_page()
+            left.append(page)
         page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", asked)
@@ -101,7 +118,7 @@ def visit(browser):
         return page
 
     yield visit
-    for context in contexts:
-        context.close()
+    for each in left:
+        each.close()
     assert not complaints
     assert not foreign

@@ -55,3 +55,14 @@ def test_two_populations_at_every_rank():
         # every landing counts once: first, new, room, or the end of the stairs
         kinds = np.sum([own.of(kind) for kind in measure.KINDS], axis=0)
         np.testing.assert_array_equal(kinds, own.level < 8)
+
+
+def test_time_near_a_level_does_not_hang_on_a_last_bit():
+    """A straight fall from 1 to 0 in two steps is within .1 of .5 for .2 of the way: .4 steps; at rest, all of
+    them. The border is passed half way between two steps, and moves with the loss."""
+    falls, rests = np.array([1.0, 0.5, 0.0]), np.array([0.5, 0.5, 0.5])
+    close(measure.steps_near(falls, np.array([0.5, 0.9, 2.0]), 0.1), [0.4, 0.4, 0.0])
+    close(measure.steps_near(rests, np.array([0.5, 0.9]), 0.1), [2.0, 0.0])
+    border = np.array([0.6, 0.5999, 0.5])  # a count of steps has one more or one less here
+    spent = [measure.steps_near(border + nudge, np.array([0.5]), 0.1) for nudge in (-1e-9, 1e-9)]
+    assert abs(spent[0] - spent[1]) < 2.1e-5  # 2e-9 of a step that falls by 1e-4, and .1 of them below .5

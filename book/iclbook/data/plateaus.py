@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from iclbook.measure import steps_near
 from iclcore import RegressionTask, SeparateAttention, reference, theory
@@ -39,7 +39,7 @@ def count(folder: str | Path, seeds=SEEDS) -> list[dict[str, int]]:
     rows = []
     for run in swept.runs.values():
         spent = steps_near(swept.history(run).loss, levels[run.seed], NEAR)
-        counts = {f"level_{m}": int(steps) for m, steps in enumerate(spent)}
+        counts = {f"level_{m}": round(steps) for m, steps in enumerate(spent)}
         rows.append({"rank": run.model.rank, "seed": run.seed, **counts})
     return rows
 
@@ -56,11 +56,11 @@ def read() -> dict[int, Int[np.ndarray, "seeds levels"]]:
     return dict(zip(RANKS, table[:, :, 2:], strict=True))
 
 
-def gaps(plan: Plan, counted: dict[int, Int[np.ndarray, "seeds levels"]]) -> list[int]:
+def gaps(plan: Plan, counted: dict[int, Float[np.ndarray, "seeds levels"]]) -> list[float]:
     """By how many steps each of these counts, of seeds 0, 1, …, is off the table's at most; none is in it
     that was made with other settings."""
     return [
-        int(np.abs(own - kept).max())
+        float(np.abs(own - kept).max())
         for rank, table in read().items()
         if rank in counted and plan == PLAN
         for own, kept in zip(counted[rank], table, strict=False)

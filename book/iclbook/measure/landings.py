@@ -10,9 +10,14 @@ KINDS = ("first", "new", "room")
 
 def steps_near(
     loss: Float[np.ndarray, " t"], levels: Float[np.ndarray, " levels"], near: float
-) -> Int[np.ndarray, " levels"]:
-    """Of so many steps the loss is within ``near`` of each level."""
-    return np.sum(np.abs(loss[:, None] - levels) < near, axis=0)
+) -> Float[np.ndarray, " levels"]:
+    """For so many steps the loss is within ``near`` of each level, straight between one step and the next:
+    a count of whole steps would hang on the last bit of a loss at the border."""
+    low, high = np.minimum(loss[:-1], loss[1:])[:, None], np.maximum(loss[:-1], loss[1:])[:, None]
+    inside = np.minimum(high, levels + near) - np.maximum(low, levels - near)
+    rests = high == low  # between two equal losses, 0/0
+    share = np.clip(inside, 0, None) / np.where(rests, 1, high - low)
+    return np.where(rests, inside >= 0, share).sum(axis=0)
 
 
 @dataclass(frozen=True)

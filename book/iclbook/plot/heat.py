@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from iclbook.plot.panels import SIGNED, Panel, listed
-from iclbook.plot.style import BLACK
+from iclbook.plot.panels import Panel, listed
+from iclbook.plot.style import BLACK, SHARE, SIGNED
 from iclcore import Sequences
 
 
@@ -53,7 +53,7 @@ def tokens(data: Sequences) -> Panel:
     limit = np.abs(columns).max()
 
     def draw(axes):
-        picture = axes.imshow(columns, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
+        picture = axes.imshow(columns, cmap=SIGNED, vmin=-limit, vmax=limit, aspect="auto")
         axes.set_yticks(range(size), [rf"$x^{{{d}}}$" for d in range(1, size)] + ["$y$"])
         shown = [0, *range(9, count - 3, 10)]
         axes.set_xticks([*shown, count - 1], [*(f"{n + 1}" for n in shown), "query"])
@@ -82,7 +82,7 @@ def taken(shares: Mapping[int, Float[np.ndarray, "heads D"]]) -> Panel:
 
     def draw(*axes):
         for panel, (rank, share) in zip(axes, sorted_.items(), strict=True):
-            image = panel.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+            image = panel.imshow(share, cmap=SHARE, vmin=0, vmax=1, aspect="auto")
             heads, dim = share.shape
             panel.set_title(f"$R = {rank}$", fontsize=10)
             panel.set(xlabel="eigenvector", xticks=range(dim), xticklabels=range(1, dim + 1))

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 
 from iclbook.measure import thin
 from iclbook.plot.panels import MARKS, Panel
-from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, THEORY
+from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, SHARE, THEORY
 from iclcore import History
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
     def draw(*axes):
         for part, (test, errors) in zip(axes, found.errors.items(), strict=True):
             image = part.pcolormesh(
-                found.shares, found.lengths, errors, cmap="Blues", vmin=0, vmax=TOP, rasterized=True
+                found.shares, found.lengths, errors, cmap=SHARE, vmin=0, vmax=TOP, rasterized=True
             )
             part.contour(found.shares, found.lengths, lead, [0], colors=ORANGE, linewidths=1.8)
             part.plot(best, found.lengths, **(THEORY | {"linewidth": 1.6}))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from iclbook.plot.style import Animation, Figure, canvas, drawn
 
-SIGNED = "PuOr"
 MARKS = "os^Dv<>P"
 
 

@@ -42,6 +42,8 @@ __all__ = [
     "ORANGE",
     "PALETTE",
     "PINK",
+    "SHARE",
+    "SIGNED",
     "SKY",
     "YELLOW",
     "Animation",
@@ -58,6 +60,9 @@ __all__ = [
 DOTS = 110  # an inch, of pictures within a page's own code: one of 7.2 inches stays below 60 KB
 THEORY = DASHED | {"color": BLACK, "zorder": 3}  # on top of the curve that it tells
 PREDICTORS = (BLUE, PINK, GREEN, AMBER)  # an explorer on the page has the same, in this order
+# Matplotlib's 256 colours are up to three grey levels apart, so that rounding, which may take a value over
+# to the next, could be seen; here neighbours are one apart at most.
+SIGNED, SHARE = colormaps["PuOr"].resampled(1024), colormaps["Blues"].resampled(512)
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#9ecae1")  # the paper's shades
 
 

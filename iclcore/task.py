@@ -183,7 +183,7 @@ class RegressionTask:
             object.__setattr__(self, "basis", tuple(map(tuple, columns)))
 
     @classmethod
-    def of_covariance(cls, covariance: Float[np.ndarray, "D D"], **settings) -> "RegressionTask":
+    def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
         """The task whose inputs have this Λ; ``settings`` are the other fields."""
         covariance = np.asarray(covariance, dtype=float)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]

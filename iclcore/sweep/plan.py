@@ -37,7 +37,7 @@ class Plan:
 
     data: RegressionTask | Sequences
     model: Model
-    sequences: int | None = None  # drawn of a task, 5000 by default
+    sequences: int = 5000
     tests: int = 0
     steps: int = 6001
     lr: float = 1e-3
@@ -51,17 +51,16 @@ class Plan:
         positive("lr", self.lr)
         instance("data", self.data, RegressionTask, Sequences)
         trainable("model", self.model)
-        for name in ("sequences", "tests") * self.own:
-            if getattr(self, name):
-                raise ValueError(f"{name} goes with a task, of which so many are drawn")
-        if not self.own:
-            enough_to_whiten("tests", whole("tests", self.tests, least=0), self.data.dim)
-            if self.sequences is None:
-                object.__setattr__(self, "sequences", 5000)
-            whole("sequences", self.sequences)
-            if self.data.in_context == 1:
-                enough_to_whiten("sequences", self.sequences, self.data.dim)
         _ = self.kind  # refuses an engine that cannot
+        if self.own:
+            for name in ("sequences", "tests"):
+                if getattr(self, name) != getattr(Plan, name):
+                    raise ValueError(f"{name} goes with a task, of which so many are drawn")
+            return
+        enough_to_whiten("tests", whole("tests", self.tests, least=0), self.data.dim)
+        whole("sequences", self.sequences)
+        if self.data.in_context == 1:
+            enough_to_whiten("sequences", self.sequences, self.data.dim)
 
     @property
     def own(self) -> bool:

@@ -26,7 +26,7 @@ class Damaged(ValueError):
 
 
 @contextmanager
-def reading(path: str | Path) -> Iterator[bytes]:
+def reading(path: str | Path, kind: str = "run's") -> Iterator[bytes]:
     """A file's bytes. What is wrong with them, zip, zlib, JSON and numpy say by a dozen kinds of
     exception: here they become one. That a file is not there remains an OSError, and that it is too
     large for the memory a MemoryError."""
@@ -39,7 +39,7 @@ def reading(path: str | Path) -> Iterator[bytes]:
         raise
     except Exception as error:
         said = f"{type(error).__name__} {error}".splitlines()[0]
-        raise Damaged(f"{path}: is no run's file, or damaged: {said[:200]}") from None
+        raise Damaged(f"{path}: is no {kind} file, or damaged: {said[:200]}") from None
 
 
 # -- CSV ------------------------------------------------------------------------------------------
@@ -110,8 +110,29 @@ def write_npz(path: str | Path, record: dict, arrays: Arrays) -> None:
 
 
 def read_npz(content: bytes) -> tuple[dict, Arrays]:
-    """The record and the arrays; nothing pickled is loaded. Each member is read whole, so that its CRC is
-    checked: np.load reads as far as the member's own header says."""
+    """The record and the arrays."""
+    arrays = _arrays(content)
+    record = json.loads(arrays.pop("record").item())
+    if record.pop("arrays") != sorted(arrays):
+        raise Damaged("has other arrays than were written")
+    return record, arrays
+
+
+def read_arrays(path: str | Path, most: int) -> Arrays:
+    """The arrays of an npz file from anywhere, if these have at most so many bytes."""
+    size = Path(path).stat().st_size
+    if size <= most:
+        with reading(path, "npz") as content:
+            with ZipFile(BytesIO(content)) as stored:
+                size = sum(member.file_size for member in stored.infolist())
+            if size <= most:
+                return _arrays(content)
+    raise Damaged(f"{path}: has {size / 1e9:.3g} GB, and there is memory for {most / 1e9:.3g}")
+
+
+def _arrays(content: bytes) -> Arrays:
+    """Nothing pickled is loaded. Each member is read whole, so that its CRC is checked: np.load reads as far
+    as the member's own header says."""
     arrays: Arrays = {}
     with ZipFile(BytesIO(content)) as stored:
         for member in stored.namelist():
@@ -119,10 +140,7 @@ def read_npz(content: bytes) -> tuple[dict, Arrays]:
             if name in arrays:
                 raise Damaged(f"has {name} twice")
             arrays[name] = _array(name, stored.read(member))
-    record = json.loads(arrays.pop("record").item())
-    if record.pop("arrays") != sorted(arrays):
-        raise Damaged("has other arrays than were written")
-    return record, arrays
+    return arrays
 
 
 def _array(name: str, content: bytes) -> np.ndarray:

@@ -30,7 +30,7 @@ def run(history: History) -> Picture:
         if name in history.series:
             curve(left, history, name, label=label)
     task = history.task
-    if task.in_context == 1 and history.engine != "rows":
+    if task and task.in_context == 1 and history.engine != "rows":
         levels(left, theory.plateau_losses(task))
     if history.floor is not None:
         left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")

@@ -6,9 +6,12 @@ As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from hashlib import sha256
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from iclcore.checks import choice, positive, share, whole
 
@@ -27,17 +30,18 @@ def divide_by(divisor: str, tokens: int) -> int:
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sequences:
     """P sequences of T tokens. ``y`` keeps the query's answer in its last row; tokens hide it.
 
+    Lists and integers become arrays of floats, and of one output ``y`` may be (P, T).
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of them
     being the query each time; without, the whole sequence is the only one. ``task`` is what they were
     drawn from, if that is known.
     """
 
-    x: Float[np.ndarray, "P T D"]
-    y: Float[np.ndarray, "P T O"]
+    x: ArrayLike  # (P, T, D) and
+    y: ArrayLike  # (P, T, O), as they are kept: arrays of floats
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
@@ -45,13 +49,7 @@ class Sequences:
 
     def __post_init__(self) -> None:
         for name in ("x", "y"):
-            array = getattr(self, name)
-            if not isinstance(array, np.ndarray) or array.ndim != 3 or array.dtype.kind != "f":
-                raise ValueError(
-                    f"{name} takes a numpy array of floats with three axes: sequence, token, entry"
-                )
-            if not array.shape[2]:
-                raise ValueError(f"{name} takes at least one entry a token, not none")
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
         if self.x.shape[:2] != self.y.shape[:2] or not len(self.x) > 0:
             raise ValueError(
                 f"y takes as many sequences and tokens as x, {self.x.shape[:2]}, and there is at least "
@@ -67,6 +65,35 @@ class Sequences:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def dim(self) -> int:
+        return self.x.shape[2]
+
+    @property
+    def outputs(self) -> int:
+        return self.y.shape[2]
+
+    @property
+    def context(self) -> int:
+        return self.x.shape[1] - 1
+
+    @cached_property
+    def digest(self) -> str:
+        """Of its content: of equal numbers in equal shapes and precision it is the same."""
+        found = sha256(f"{self.every_length}".encode())
+        for array in (self.x, self.y):
+            found.update(f"{array.dtype.str}{array.shape}".encode())
+            found.update(np.ascontiguousarray(array))
+        return found.hexdigest()[:16]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequences):
+            return NotImplemented
+        return (self.digest, self.task) == (other.digest, other.task)
+
+    def __hash__(self) -> int:
+        return hash((self.digest, self.task))
 
     def __getitem__(self, part: slice) -> "Sequences":
         return Sequences(self.x[part], self.y[part], every_length=self.every_length, task=self.task)
@@ -85,6 +112,23 @@ class Sequences:
             tokens = np.concatenate([self.x[:, :n], self.y[:, :n]], axis=2)
             tokens[:, -1, self.x.shape[2] :] = 0
             yield tokens, self.y[:, n - 1]
+
+
+def _numbers(name: str, value: object) -> np.ndarray:
+    """Floats with three axes, of what can be one."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0)
+    if array.dtype.kind in "biuf" and array.dtype not in (np.float32, np.float64):
+        array = array.astype(float)
+    if name == "y" and array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim != 3 or array.dtype.kind != "f":
+        raise ValueError(f"{name} takes numbers with three axes: sequence, token, entry")
+    if not array.shape[2]:
+        raise ValueError(f"{name} takes at least one entry a token, not none")
+    return array
 
 
 @dataclass(frozen=True)
@@ -139,7 +183,7 @@ class RegressionTask:
             object.__setattr__(self, "basis", tuple(map(tuple, columns)))
 
     @classmethod
-    def of_covariance(cls, covariance: Float[np.ndarray, "D D"], **settings) -> "RegressionTask":
+    def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
         """The task whose inputs have this Λ; ``settings`` are the other fields."""
         covariance = np.asarray(covariance, dtype=float)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]

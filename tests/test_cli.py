@@ -19,8 +19,10 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
+    Sequences,
     __version__,
     cli,
+    train,
 )
 from iclcore.cli import main, memory
 from iclcore.edge import AT_A_TIME
@@ -161,6 +163,77 @@ def test_bad_input(flags, named, says, in_folder, capsys):
     assert stop.value.code == 2 and not said.out
     assert said.err.count("\n") == 1 and named in said.err and says in said.err
     assert not list(in_folder.iterdir())
+
+
+def test_own_arrays(in_folder, capsys):
+    """The command line, a sweep and Python train on them alike."""
+    data = RegressionTask(dim=3, context=7).sample(60, 1)
+    np.savez("own.npz", x=data.x, y=data.y[:, :, 0], more=np.arange(3))
+    model, flags = (
+        SeparateAttention(heads=2, init=0.1),
+        "--model attnS --heads 2 --init 0.1 --lr 0.05",
+    )
+    alone = train(model, Sequences(data.x, data.y), 40, 0.05, seed=3)
+    run = f"--data own.npz {flags} --epoch 40"
+    assert main(shlex.split(f"train {run} --seed 3 --save own.csv --show")) == 0
+    history = History.from_csv("own.csv")
+    assert history.loss.tobytes() == alone.loss.tobytes() and history.task is None
+    assert "the picture is in own.png" in capsys.readouterr().out
+    assert main(shlex.split(f"sweep {run} --grid seed=2:5 --out out")) == 0
+    (found,) = (in_folder / "out" / "runs").glob(f"{found_name(data, model)}.npz")
+    assert History.from_npz(found).loss.tobytes() == alone.loss.tobytes()
+
+
+def found_name(data, model):
+    return Plan(Sequences(data.x, data.y), model, steps=40, lr=0.05, seed=3).name
+
+
+def test_bad_arrays_are_a_line(in_folder, capsys):
+    x, y = np.ones((5, 4, 2)), np.ones((5, 4))
+    np.savez("good.npz", x=x, y=y)
+    whole = (in_folder / "good.npz").read_bytes()
+    for name, arrays in {
+        "few": (x, y[:4]), "flat": (x[0], y), "none": (x[:0], y[:0]), "text": (x.astype(str), y),
+        "pickled": (x.astype(object), y), "nan": (x, np.nan * y),
+    }.items():  # fmt: skip
+        np.savez(f"{name}.npz", x=arrays[0], y=arrays[1])
+    np.savez("alone.npz", x=x)
+    np.save("x.npy", x)
+    (in_folder / "half.npz").write_bytes(whole[: len(whole) // 2])
+    says = {
+        "alone.npz": "alone.npz has no y", "few.npz": "y takes as many", "none.npz": "at least one sequence",
+        "flat.npz": "x takes numbers", "text.npz": "x takes numbers", "pickled.npz": "Object arrays",
+        "nan.npz": "nan.npz has a number that is not finite", "half.npz": "is no npz file, or damaged",
+        "x.npy": "is no npz file", "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
+    }  # fmt: skip
+    before = sorted(in_folder.iterdir())
+    for flag in (
+        "--in_dim 2",
+        "--out_dim 1",
+        "--seq_len 4",
+        "--trainset_size 5",
+        "--testset 5",
+        "--white_cov",
+        "--icl 1",
+    ):
+        says[f"good.npz {flag}"] = f"argument {flag.split()[0].replace('white_cov', 'spectrum')}"
+    for rest, line in says.items():
+        for given in ("train", "sweep --grid seed=0:2 --out out"):
+            with pytest.raises(SystemExit, match="2"):
+                main(shlex.split(f"{given} --data {rest}"))
+            said = capsys.readouterr()
+            assert not said.out and said.err.count("\n") == 1 and line in said.err, (rest, said.err)
+    assert sorted(in_folder.iterdir()) == before
+
+
+def test_arrays_that_do_not_fit_are_not_read(in_folder, monkeypatch, capsys):
+    np.savez_compressed(
+        "large.npz", x=np.ones((1000, 10, 100)), y=np.ones((1000, 10))
+    )  # 8 MB as arrays
+    monkeypatch.setattr("iclcore.cli.train.memory", lambda: 3_000_000)
+    with pytest.raises(SystemExit, match="2"):
+        main(["train", "--data", "large.npz"])
+    assert "has 0.00808 GB, and there is memory for 0.001" in capsys.readouterr().err
 
 
 def test_a_refusal_loads_neither_torch_nor_numba(in_folder):

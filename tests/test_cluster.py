@@ -16,7 +16,7 @@ import pytest
 from distributed import KilledWorker
 from test_sweep import files
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, versions
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, versions
 from iclcore.cli import main
 from iclcore.sweep import sweep, workers
 from iclcore.sweep.chunks import sampled_moments
@@ -130,6 +130,15 @@ def test_a_worker_dies_and_nothing_is_lost_or_twice(cluster, local, in_folder):
     assert cluster.processes[2].wait() == -signal.SIGKILL and cluster.processes[1].poll() is None
     assert len(swept.ended("finished")) == len(RUNS)
     same(in_folder / "there", local)
+
+
+def test_own_sequences_go_to_the_workers(cluster, in_folder):
+    """13 MB of them, of which no library complains."""
+    data = RegressionTask().sample(10_000)
+    runs = grid(Plan(Sequences(data.x, data.y), SeparateAttention(4), steps=40), seed=range(3))
+    for folder, scheduler in (("here", None), ("there", cluster.address)):
+        assert len(sweep(runs, folder, scheduler=scheduler).ended("finished")) == 3
+    same(in_folder / "here", in_folder / "there")
 
 
 def test_a_failing_run_on_a_worker_is_reported(cluster, in_folder, capsys):

@@ -1,5 +1,8 @@
 """Every figure can be drawn by its name, by the cells of its chapter, and says which it is."""
 
+import re
+from pathlib import Path
+
 import figure_table
 import nbformat
 import prose
@@ -10,6 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from iclbook import chapter
 from iclbook.__main__ import main
 
+ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = chapters()
 DRAWN = 'plot.figure(plot.matrix(np.eye(size), f"the unit matrix of {size}"))'
 ONE_CHAPTER = [
@@ -149,3 +153,14 @@ def test_in_the_table_a_number_has_a_name_and_stands_with_the_figure_that_comput
     *_, same, moves = figure_table.table(figure_table.figures_of(path))
     assert same.endswith("| The *same*, {eq}`eq:a`. <br> `python -m iclbook figure one.two` |")
     assert moves.startswith(r"| animation | It \|moves\|. <br> ")
+
+
+def test_the_readme_draws_a_run_on_an_own_covariance(in_folder):
+    names = {}
+    for block in re.findall(
+        r"```py(?:thon)?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
+    ):
+        exec(block, names)
+    assert (in_folder / "values.png").read_bytes().startswith(b"\x89PNG")
+    assert "2 leave zero" in names["picture"].alt  # each to its eigenvector
+    assert names["on_arrays"].task is None and names["on_arrays"].ended == "finished"

@@ -80,7 +80,7 @@ def test_softmax_curves(path):
     # that went before by a few times that
     close(history.loss[::stride][calm], golden["loss"][calm], within=1e-3)
     whole = replace(plan, steps=rise + 100)
-    history = carry_out(prepare([whole]), whole)
+    history = carry_out(prepare([whole]), whole.name)
     assert history.engine == "published" and 0 < history.past_edge < rise
     plain = plain_losses(path)[::stride]
     loss = history.loss[::stride]

@@ -22,6 +22,7 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
+    Sequences,
     reference,
     train,
 )
@@ -42,7 +43,7 @@ def files(folder):
 
 def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
     """One draw, one set of moments for what has the same: the published order of random numbers."""
-    task = BASE.task
+    task = BASE.data
     runs = [
         BASE,
         replace(BASE, model=SeparateAttention(2, rank=3), values=True),
@@ -64,6 +65,28 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
         for name, series in kept.series.items():
             close(series, alone.series[name], within=1e-12)  # 40 steps: thousands of roundings
         assert swept.rows[run.name]["test_in_weight"] == kept.series["test_in_weight"][-1]
+
+
+def test_own_sequences_are_known_by_their_content(in_folder):
+    """Their starts are drawn by the seed, and all that was done is found by equal numbers elsewhere."""
+    data, other = BASE.data.sample(60, 1), BASE.data.sample(50, 2)
+    own = Sequences(data.x, data.y)
+    swept = sweep(grid(Plan(own, BASE.model, steps=40), seed=(0, 1), data=(own, other)), "out")
+    for run in swept.runs.values():
+        alone = train(run.model, run.data, 40, run.lr, seed=run.seed)
+        kept = swept.history(run)
+        assert kept.loss.tobytes() == alone.loss.tobytes() and kept.task == run.data.task
+        assert swept.rows[run.name]["sequences"] == len(run.data)
+        assert swept.rows[run.name]["data"] == run.data.digest
+    assert swept.axes == ["sequences", "seed", "data"] and len(swept.rows) == 4
+    copied = Plan(Sequences(own.x.tolist(), own.y[:, :, 0]), BASE.model, steps=40, seed=1)
+    again = sweep([copied], "out")
+    assert again.found == 1 and copied in swept.runs.values()
+    for changed in (own[:59], Sequences(own.x, own.y, every_length=True), Sequences(own.x, -own.y)):
+        assert replace(copied, data=changed).name not in swept.runs
+    for name in ("sequences", "tests"):
+        with pytest.raises(ValueError, match=f"{name} goes with a task"):
+            replace(copied, **{name: 30})
 
 
 def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
@@ -103,13 +126,13 @@ def test_two_sweeps_in_one_process_leave_each_other_alone(in_folder, monkeypatch
     slow, others = replace(BASE, seed=1), grid(BASE, seed=(2, 3))
     begun, go = Event(), Event()
 
-    def waiting(starts, run, progress):
+    def waiting(starts, name, progress):
         def told(steps):
             begun.set()
             assert go.wait(60)
             return progress(steps)
 
-        return carry_out(starts, run, told if run == slow else progress)
+        return carry_out(starts, name, told if name == slow.name else progress)
 
     monkeypatch.setattr("iclcore.sweep.folder.carry_out", waiting)
     with ThreadPoolExecutor(1) as other:
@@ -123,8 +146,8 @@ def test_two_sweeps_in_one_process_leave_each_other_alone(in_folder, monkeypatch
 
 
 def test_a_run_that_was_interrupted_is_never_kept(in_folder, monkeypatch, capsys):
-    def cut(starts, run, progress):
-        return replace(carry_out(starts, run, progress), ended="interrupted")
+    def cut(starts, name, progress):
+        return replace(carry_out(starts, name, progress), ended="interrupted")
 
     with monkeypatch.context() as patch:
         patch.setattr("iclcore.sweep.folder.carry_out", cut)
@@ -150,7 +173,7 @@ def test_a_run_that_is_cut_while_it_follows_the_published_operations_is_interrup
         if sum(told) > run.steps:
             raise KeyboardInterrupt
 
-    history = carry_out(prepare([run]), run, tell)
+    history = carry_out(prepare([run]), run.name, tell)
     assert sum(told) == run.steps + 1
     assert history.ended == "interrupted" and history.engine == "rows"
 

@@ -193,7 +193,7 @@ def test_floor_is_found_when_it_is_asked_for(monkeypatch):
 
     monkeypatch.setattr(Moments, "floor", impatient)
     run = Plan(TASK, SeparateAttention(2), sequences=60, steps=40, lr=0.02)
-    kept = carry_out(prepare([run]), run)
+    kept = carry_out(prepare([run]), run.name)
     assert kept.ended == "finished" and len(kept.loss) == 40 and kept.floor is None
 
 
@@ -291,6 +291,7 @@ data = task.sample(3)
 for wrong in (
     lambda: train(None, data, 5, 0.1),
     lambda: train(model, data.x, 5, 0.1),
+    lambda: train(model, (data.x, data.y), 5, 0.1),
     lambda: train(model, data, 5, 0.1, start=[1]),
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
 ):
@@ -307,6 +308,7 @@ def test_a_wrong_kind_is_refused_in_a_line():
     assert not done.stderr and done.stdout.splitlines() == [
         "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
         "data takes Sequences or RegressionTask or Moments, not ndarray",
+        "data takes Sequences or RegressionTask or Moments, not tuple",
         "start takes Mapping, not list",
         "test takes Sequences or RegressionTask or Moments, not int",
     ]

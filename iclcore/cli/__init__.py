@@ -33,7 +33,7 @@ from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.task import SPECTRA, RegressionTask
 
 DESCRIPTION = "The published experiments on in-context learning, their sweeps and formulas."
-# flags of a published draw, by what they are in Python
+# flags of a published draw, by what they are in Python; arrays of one's own have all these by themselves
 DRAW = {
     "dim": "--in_dim",
     "context": "--seq_len",
@@ -121,6 +121,8 @@ def train_flags(parser: Parser) -> None:
     """The flags of a run, which a sweep takes too, of all models but multihead."""
     problem_flags(parser)
     add = parser.add_argument
+    add("--data", metavar="F.npz",
+        help="train on arrays of your own: x (P, T, D), y (P, T) or (P, T, O), the query last")  # fmt: skip
     add("--icl", dest="in_context", type=SHARE,
         help="share of sequences with a task vector of their own (1)")  # fmt: skip
     add("--trainset_size", dest="sequences", type=COUNT, help="training sequences (5000)")

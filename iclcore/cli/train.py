@@ -4,20 +4,25 @@ import argparse
 import math
 import sys
 from collections.abc import Callable
+from functools import cache
+
+import numpy as np
 
 from iclcore.cli import DRAW, chosen, model_of, task_of
-from iclcore.cli.memory import of_run, of_shapes, within
+from iclcore.cli.memory import memory, of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
+from iclcore.files import read_arrays
 from iclcore.interrupts import noted
 from iclcore.stability import hopeless_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
+from iclcore.task import Sequences
 
 
 def run(options: argparse.Namespace, refuse: Callable) -> int:
     plan = plan_of(options, refuse)
     check_files(options, refuse)
     within(of_run(plan), refuse)
-    limit = hopeless_rate(plan.task, plan.model)
+    limit = None if plan.own else hopeless_rate(plan.data, plan.model)
     if limit and plan.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
         most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
@@ -27,7 +32,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     picture = drawing(options)
     starts = prepare([plan])
     with noted():  # a second Ctrl-C must not cost what the first one kept
-        history = carry_out(starts, plan)
+        history = carry_out(starts, plan.name)
         if history.past_edge is not None:
             other = "; --engine published goes on as the authors' code does"
             print(
@@ -46,11 +51,34 @@ def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
 
         if config.DISABLE_JIT:
             refuse("argument --softmax: takes compiled code, but NUMBA_DISABLE_JIT is set")
-    task = task_of(options)
-    within(of_shapes(task, model), refuse)  # of which a run makes a table
+    data = own_data(options, refuse) if options.data else task_of(options)
+    within(of_shapes(data, model), refuse)  # of which a run makes a table
     names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
     try:
-        return Plan(task, model, **chosen(options, *names))
+        return Plan(data, model, **chosen(options, *names))
     except ValueError as error:
         name, _, takes = str(error).partition(" ")
         refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")
+
+
+def own_data(options: argparse.Namespace, refuse: Callable) -> Sequences:
+    """The arrays of ``--data``."""
+    for name, flag in DRAW.items():
+        if getattr(options, name) is not None:
+            refuse(f"argument {flag}: goes without --data, which has sequences of its own")
+    try:
+        return _sequences(options.data, options.every_length)
+    except (OSError, ValueError) as error:
+        why = f"{options.data}: {error.strerror}" if isinstance(error, OSError) else error
+        refuse(f"argument --data: takes an npz file with arrays x and y: {why}")
+
+
+@cache  # by all runs of a sweep
+def _sequences(path: str, every_length: bool) -> Sequences:
+    arrays = read_arrays(path, memory() // 3)  # as read, as arrays, as floats
+    if missing := {"x", "y"} - arrays.keys():
+        raise ValueError(f"{path} has no {min(missing)}")
+    data = Sequences(arrays["x"], arrays["y"], every_length=every_length)
+    if not (np.isfinite(data.x).all() and np.isfinite(data.y).all()):
+        raise ValueError(f"{path} has a number that is not finite")
+    return data

@@ -149,7 +149,7 @@ def _carry_out(runs: Sequence[Plan], workers: Cores | Cluster, swept: Swept) -> 
         if i >= ahead:
             ready = starts.popleft()
             for run in order[i - ahead]:
-                pending[workers.submit(carry_out, ready, run, workers.heed)] = run
+                pending[workers.submit(carry_out, ready, run.name, workers.heed)] = run
             del ready  # so that sequences are let go when their last run is done
     total, differing = len(swept.runs), swept.axes
 

@@ -9,11 +9,11 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from iclcore.checks import enough_to_whiten, positive, seed, whole
+from iclcore.checks import enough_to_whiten, instance, positive, seed, whole
 from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
-from iclcore.models import CubicMLP, Model, Weights
+from iclcore.models import CubicMLP, Model, Weights, trainable
 from iclcore.moments import Moments, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import choose, descend, load
@@ -29,9 +29,13 @@ MATTER = ("iclcore", "numpy", "numba", "scipy", "torch")
 
 @dataclass(frozen=True)
 class Plan:
-    """A model to be trained on a published draw: everything that its numbers depend on, but versions."""
+    """A model to be trained: everything that its numbers depend on, but versions.
 
-    task: RegressionTask
+    ``data`` is a task, of which the published draw is taken, or sequences of one's own, known by a digest of
+    their content; on these ``seed`` is that of the start alone.
+    """
+
+    data: RegressionTask | Sequences
     model: Model
     sequences: int = 5000
     tests: int = 0
@@ -45,29 +49,55 @@ class Plan:
         whole("steps", self.steps)
         seed("seed", self.seed)
         positive("lr", self.lr)
-        enough_to_whiten("tests", whole("tests", self.tests, least=0), self.task.dim)
-        whole("sequences", self.sequences)
-        if self.task.in_context == 1:
-            enough_to_whiten("sequences", self.sequences, self.task.dim)
+        instance("data", self.data, RegressionTask, Sequences)
+        trainable("model", self.model)
         _ = self.kind  # refuses an engine that cannot
+        if self.own:
+            for name in ("sequences", "tests"):
+                if getattr(self, name) != getattr(Plan, name):
+                    raise ValueError(f"{name} goes with a task, of which so many are drawn")
+            return
+        enough_to_whiten("tests", whole("tests", self.tests, least=0), self.data.dim)
+        whole("sequences", self.sequences)
+        if self.data.in_context == 1:
+            enough_to_whiten("sequences", self.sequences, self.data.dim)
+
+    @property
+    def own(self) -> bool:
+        """Whether its data is one's own, not a published draw."""
+        return isinstance(self.data, Sequences)
+
+    @property
+    def task(self) -> RegressionTask | None:
+        """What the sequences are drawn from; None of arrays of one's own."""
+        return self.data.task if self.own else self.data
+
+    @property
+    def count(self) -> int:
+        """Training sequences."""
+        return len(self.data) if self.own else self.sequences
 
     @property
     def settings(self) -> dict:
         """As its history has them."""
-        own = {f.name: getattr(self, f.name) for f in fields(self)}
-        parts = describe(own.pop("task"), own.pop("model"))
-        return {**own, **parts, "draws": "reference"}
+        plain = {f.name: getattr(self, f.name) for f in fields(self)} | {"sequences": self.count}
+        del plain["data"], plain["model"]
+        source = {"data": self.data.digest} if self.own else {"draws": "reference"}
+        return plain | describe(*filter(None, [self.task, self.model])) | source
 
     @property
     def row(self) -> dict:
         """The same in one level, for a table."""
-        own, task, model = self.settings, asdict(self.task), asdict(self.model)
-        for part in (self.task, self.model):
-            del own[type(part).__name__]
-        del task["seed"], own["draws"]  # a published draw has eigenvectors of its own
-        if not isinstance(task["spectrum"], str):
-            task["spectrum"] = " ".join(f"{value:g}" for value in task["spectrum"])
-        return {"model": type(self.model).__name__, **model, **task, **own}
+        plain = {name: v for name, v in self.settings.items() if not isinstance(v, dict)}
+        if self.own:
+            names = ("dim", "context", "outputs", "every_length")
+            task = {name: getattr(self.data, name) for name in names}
+        else:
+            task = asdict(self.data)
+            del task["seed"], plain["draws"]  # a published draw has eigenvectors of its own
+            if not isinstance(task["spectrum"], str):
+                task["spectrum"] = " ".join(f"{value:g}" for value in task["spectrum"])
+        return {"model": type(self.model).__name__, **asdict(self.model), **task, **plain}
 
     @cached_property
     def name(self) -> str:
@@ -76,18 +106,18 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """The engine that ``engine`` stands for."""
-        return choose(self.model, self.engine, (self.task.dim, self.task.outputs))
+        return choose(self.model, self.engine, (self.data.dim, self.data.outputs))
 
     @property
     def scores(self) -> float:
         """Scores of a token against a token that the published operations compute at each step."""
-        sequences = self.sequences + 2 * self.tests
-        return sequences * self.model.heads * sum(n**2 for n in self.task.lengths)
+        sequences = self.count + 2 * self.tests
+        return sequences * self.model.heads * sum(n**2 for n in self.data.lengths)
 
     @property
     def draw(self) -> tuple:
         """What its sequences depend on: runs that have this in common share them."""
-        return self.task, self.sequences, self.tests, self.seed
+        return (self.data,) if self.own else (self.data, self.sequences, self.tests, self.seed)
 
 
 def name_of(settings: dict, made_by: dict[str, str]) -> str:
@@ -107,16 +137,18 @@ def grid(run: Plan, **axes: Sequence[Any]) -> list[Plan]:
             raise ValueError(f"{name} has no values")
     runs = []
     for values in product(*axes.values()):
-        parts: dict[str, dict] = {"run": {}, "model": {}, "task": {}}
+        parts: dict[str, dict] = {"run": {}, "model": {}, "data": {}}
         for (name, home), value in zip(homes.items(), values, strict=True):
             parts[home][name] = value
-        inner = {part: replace(getattr(run, part), **parts[part]) for part in ("model", "task")}
+        changed = {home: parts[home] for home in ("model", "data") if parts[home]}
+        inner = {home: replace(getattr(run, home), **given) for home, given in changed.items()}
         runs.append(replace(run, **inner, **parts["run"]))
     return runs
 
 
 def _home(run: Plan, name: str) -> str:
-    for home, part in {"run": run, "model": run.model, "task": run.task}.items():
+    parts = {"run": run, "model": run.model} | ({} if run.own else {"data": run.data})
+    for home, part in parts.items():
         if name in {f.name for f in fields(part)}:
             return home
     raise ValueError(f"{name} is no setting of a run, of {type(run.model).__name__} or of the task")
@@ -129,19 +161,23 @@ def _home(run: Plan, name: str) -> str:
 class Start:
     """What a run starts from. Runs of one draw have the same sets, not copies."""
 
+    run: Plan
     sets: Sets  # ``train`` and the tests
     weights: Weights
     seconds: dict[str, float]
 
 
-def prepare(runs: Sequence[Plan]) -> dict[Plan, Start]:
-    """The starts of runs that share a draw: sequences are drawn once, moments taken once."""
+def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
+    """The starts of runs that share a draw, by the names of the runs: sequences are drawn once, moments
+    taken once."""
     first, clock = runs[0], time.perf_counter()
-    from iclcore import reference  # loads torch
-
+    if not first.own:
+        from iclcore import reference  # loads torch
     loading, clock = time.perf_counter() - clock, time.perf_counter()
-    draw = reference.sample(first.task, first.sequences, first.seed, first.tests)
-    drawn: Sets = {"train": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
+    drawn: Sets = {"train": first.data}
+    if not first.own:
+        draw = reference.sample(first.data, first.sequences, first.seed, first.tests)
+        drawn = {"train": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
     seconds = {"loading": loading, "data": time.perf_counter() - clock, "moments": 0.0}
     sets: dict[Any, tuple[Sets, dict[str, float]]] = {None: (drawn, seconds)}
     starts = {}
@@ -155,12 +191,14 @@ def prepare(runs: Sequence[Plan]) -> dict[Plan, Start]:
             taken = {name: of_sequences(data, run.model) for name, data in drawn.items()}
             spent = {"loading": loading, "moments": time.perf_counter() - clock}
             sets[kind] = taken, seconds | spent
-        starts[run] = Start(sets[kind][0], draw.start(run.model), sets[kind][1])
+        sizes = run.data.dim, run.data.outputs, run.seed
+        weights = run.model.start(*sizes) if run.own else draw.start(run.model)
+        starts[run.name] = Start(run, sets[kind][0], weights, sets[kind][1])
     return starts
 
 
 def carry_out(
-    starts: dict[Plan, Start], run: Plan, progress: Callable[[int], object] | None = None
+    starts: dict[str, Start], name: str, progress: Callable[[int], object] | None = None
 ) -> History:
     """Train, and tell ``progress`` of steps that were taken.
 
@@ -168,8 +206,8 @@ def carry_out(
     affordable, so that it ends where the authors' code does. A linear one does not: that would turn
     milliseconds into half a minute. Both say where they passed it.
     """
-    start = starts[run]
-    tests = dict(start.sets)
+    start = starts[name]
+    run, tests = start.run, dict(start.sets)
     data = tests.pop("train")
 
     def by(engine: str) -> History:
@@ -197,7 +235,8 @@ def carry_out(
             history = replace(history, past_edge=edge)
             seconds["edge"] = time.perf_counter() - clock
             affordable = run.scores < AT_ONCE and run.scores * run.steps < AFFORDABLE
-            if run.engine == "auto" and run.model.softmax and edge is not None and affordable:
+            auto = run.engine == "auto" and run.model.softmax and not run.own
+            if auto and edge is not None and affordable:
                 followed = by("published")
                 if followed.ended == "interrupted":
                     history = replace(history, ended="interrupted")

@@ -9,6 +9,7 @@ import logging
 import os
 import queue
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -122,7 +123,9 @@ class Cluster:
         """A worker ends its task."""
 
     def submit(self, function: Callable, *arguments: Any):
-        with self._connected():
+        with self._connected(), warnings.catch_warnings():
+            # one's own sequences: they go once, with what prepares all runs on them
+            warnings.filterwarnings("ignore", "Sending large graph")
             return self._client.submit(_settled, here(), function, *arguments, pure=False)
 
     def outcomes(self, futures: Iterable) -> Iterator[tuple[Any, Any]]:

@@ -66,14 +66,14 @@ def courses(run: History) -> list[Course]:
     """Of every head that has learned an eigenvector; the others have no course."""
     time, found = run.time[thin(len(run.time))], []
     limits = theory.head_limit(known_task(run), run.model.divisor)
-    for head, component in enumerate(owners(run)):
+    for head, component in enumerate(owners(run).tolist()):
         if component:
             value = run.value[:, head]
             half = crossing(run.time, np.abs(value), limits[component - 1] / 2)
             course = theory.head_course(
                 run.task, component, time, divisor=run.model.divisor, half_at=half
             )
-            found.append(Course(head, int(component), time, np.sign(value[-1]) * course))
+            found.append(Course(head, component, time, np.sign(value[-1]) * course))
     return found
 
 

@@ -5,10 +5,11 @@ import math
 import sys
 from collections.abc import Callable
 
-from iclcore.cli import DRAW, chosen, model_of, task_of
+from iclcore.cli import DRAW, chosen, model_of, optimizer_of, task_of
 from iclcore.cli.memory import of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.interrupts import noted
+from iclcore.optimisers import PLAIN
 from iclcore.stability import hopeless_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
 
@@ -17,7 +18,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     plan = plan_of(options, refuse)
     check_files(options, refuse)
     within(of_run(plan), refuse)
-    limit = hopeless_rate(plan.task, plan.model)
+    limit = hopeless_rate(plan.task, plan.model) if plan.optimizer == PLAIN else None
     if limit and plan.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
         most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
@@ -50,7 +51,8 @@ def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
     within(of_shapes(task, model), refuse)  # of which a run makes a table
     names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
     try:
-        return Plan(task, model, **chosen(options, *names))
+        optimizer = optimizer_of(options, refuse)
+        return Plan(task, model, optimizer=optimizer, **chosen(options, *names))
     except ValueError as error:
         name, _, takes = str(error).partition(" ")
         refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")

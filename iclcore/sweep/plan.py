@@ -15,6 +15,7 @@ from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, Model, Weights
 from iclcore.moments import Moments, of_sequences
+from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import choose, descend, load
 from iclcore.versions import here, versions
@@ -40,6 +41,7 @@ class Plan:
     seed: int = 10
     values: bool = False  # record each head's value weight
     engine: str = "auto"
+    optimizer: Optimizer = PLAIN
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
@@ -55,19 +57,20 @@ class Plan:
     def settings(self) -> dict:
         """As its history has them."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
-        parts = describe(own.pop("task"), own.pop("model"))
+        parts = describe(own.pop("task"), own.pop("model"), own.pop("optimizer"))
         return {**own, **parts, "draws": "reference"}
 
     @property
     def row(self) -> dict:
         """The same in one level, for a table."""
         own, task, model = self.settings, asdict(self.task), asdict(self.model)
-        for part in (self.task, self.model):
+        for part in (self.task, self.model, self.optimizer):
             del own[type(part).__name__]
+        rule = {"optimizer": type(self.optimizer).__name__, **asdict(self.optimizer)}
         del task["seed"], own["draws"]  # a published draw has eigenvectors of its own
         if not isinstance(task["spectrum"], str):
             task["spectrum"] = " ".join(f"{value:g}" for value in task["spectrum"])
-        return {"model": type(self.model).__name__, **model, **task, **own}
+        return {"model": type(self.model).__name__, **model, **task, **own, **rule}
 
     @cached_property
     def name(self) -> str:
@@ -76,7 +79,8 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """The engine that ``engine`` stands for."""
-        return choose(self.model, self.engine, (self.task.dim, self.task.outputs))
+        sizes = self.task.dim, self.task.outputs
+        return choose(self.model, self.engine, sizes, self.optimizer)
 
     @property
     def scores(self) -> float:
@@ -175,7 +179,7 @@ def carry_out(
     def by(engine: str) -> History:
         return descend(
             run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
-            seed=run.seed, engine=engine, progress=progress,
+            seed=run.seed, engine=engine, optimizer=run.optimizer, progress=progress,
         )  # fmt: skip
 
     with noted() as interrupted:
@@ -193,7 +197,11 @@ def carry_out(
         try:
             heed()
             clock = time.perf_counter()
-            edge = past_edge(run.model, data, start.weights, run.lr, history, heed)
+            edge = None
+            if (
+                run.optimizer == PLAIN
+            ):  # of others a loss that rises is no sign, and 2 not their edge
+                edge = past_edge(run.model, data, start.weights, run.lr, history, heed)
             history = replace(history, past_edge=edge)
             seconds["edge"] = time.perf_counter() - clock
             affordable = run.scores < AT_ONCE and run.scores * run.steps < AFFORDABLE

@@ -6,12 +6,14 @@ decides how a run ends, and only the same operations in the same order, in float
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 
 from iclcore.extras import needs
 from iclcore.models import Factors, Model, Weights
 from iclcore.modules import Network, module
+from iclcore.optimisers import PLAIN, Adam, Optimizer
 from iclcore.task import Sequences, divide_by
 from iclcore.threads import one_torch_thread
 
@@ -26,12 +28,18 @@ Lengths = list[tuple[Tensor, Tensor, int]]  # of each: what is given, the answer
 
 
 class AutogradDescent:
-    """Gradient descent of one model from ``weights``, in place, recorded at every step: the oracle."""
+    """Descent of one model from ``weights``, in place, recorded at every step: the oracle, by torch.optim."""
 
     engine, precision = "autograd", torch.float64
 
     def __init__(
-        self, model: Model, weights: Weights, train: Sequences, tests: list[Sequences], lr: float
+        self,
+        model: Model,
+        weights: Weights,
+        train: Sequences,
+        tests: list[Sequences],
+        lr: float,
+        optimizer: Optimizer = PLAIN,
     ):
         self.lr, self.weights = lr, weights
         self.net = module(model, weights, train.y.shape[2], self.precision)
@@ -41,6 +49,14 @@ class AutogradDescent:
         self.value = model.factors(weights, train.x.shape[2])[-1][:, -1, -1]  # a view
         scores = sum(len(train) * n**2 for n in train.lengths)
         self.threads = one_torch_thread if scores < SMALL else nullcontext
+        if isinstance(optimizer, Adam):
+            kept = {"betas": (optimizer.beta1, optimizer.beta2), "eps": optimizer.eps}
+            rule = partial(torch.optim.Adam, **kept)
+        else:
+            rule = partial(torch.optim.SGD, momentum=optimizer.momentum)
+        decay = optimizer.weight_decay
+        # plain steps are taken without it: to load what it is made of takes torch a second
+        self.rule = optimizer != PLAIN and rule(self.parameters, lr=lr, weight_decay=decay)
 
     def predict(self, given: Tensor) -> Tensor:
         return self.net.predict(given)
@@ -63,8 +79,14 @@ class AutogradDescent:
                 return loss[: step + 1], errors[: step + 1], values[: step + 1]
             slopes = torch.autograd.grad(total, self.parameters)
             with torch.no_grad():
-                for held, matrix, slope in zip(self.held, self.parameters, slopes, strict=True):
-                    matrix.sub_(slope, alpha=self.lr)
+                for matrix, slope in zip(self.parameters, slopes, strict=True):
+                    if self.rule:
+                        matrix.grad = slope
+                    else:
+                        matrix.sub_(slope, alpha=self.lr)
+                if self.rule:
+                    self.rule.step()
+                for held, matrix in zip(self.held, self.parameters, strict=True):
                     held[...] = matrix.numpy()
         return loss, errors, values
 

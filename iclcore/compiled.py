@@ -1,4 +1,4 @@
-"""The loops of the linear engine, compiled: features of sequences, and gradient descent on moments.
+"""The loops of the linear engine, compiled: features of sequences, and descent on moments.
 
 In descent the two indices (d, a) of W_h[d, a] and of c[d, a, b] are one axis, the last and the
 contiguous one, so that every inner loop is a vector loop. No loop may assume finite numbers (a run
@@ -112,34 +112,72 @@ def compose(key, query, w):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def step_key_query(key, query, dw, lr):
-    """K_h −= lr Q_h dW_h and Q_h −= lr K_h dW_hᵀ, both from the weights before the step."""
+def split(key, query, dw, dkey, dquery):
+    """dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
     heads, rank, size = key.shape
-    pull = np.empty(size)
+    dkey[:] = 0.0
     for h in range(heads):
         for r in range(rank):
-            pull[:] = 0.0
             for d in range(query.shape[2]):
                 scale, total = query[h, r, d], 0.0
                 for a in range(size):
-                    pull[a] += scale * dw[h, d * size + a]
+                    dkey[h, r, a] += scale * dw[h, d * size + a]
                     total += key[h, r, a] * dw[h, d * size + a]
-                query[h, r, d] -= lr * total
-            for a in range(size):
-                key[h, r, a] -= lr * pull[a]
+                dquery[h, r, d] = total
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def move(theta, slope, mean, square, lr, rule, step):
+    """Step number ``step``, from 1 on, of the rule of an optimiser, as ``optimisers`` has it."""
+    adam, beta1, beta2, eps, decay = rule
+    if adam:
+        rate, scale = lr / (1 - beta1**step), 1 / np.sqrt(1 - beta2**step)
+        for i in range(len(theta)):
+            g = slope[i] + decay * theta[i]
+            mean[i] += (1 - beta1) * (g - mean[i])
+            square[i] = beta2 * square[i] + (1 - beta2) * g * g
+            theta[i] -= rate * mean[i] / (scale * np.sqrt(square[i]) + eps)
+    elif beta1 or decay:
+        for i in range(len(theta)):
+            mean[i] = beta1 * mean[i] + slope[i] + decay * theta[i]
+            theta[i] -= lr * mean[i]
+    else:
+        for i in range(len(theta)):
+            theta[i] -= lr * slope[i]
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def batch_slope(phi, target, o, c, pull):
+    """Σ r² of a batch, r = cᵀφ − y of output o, and Σ r φ."""
+    total = 0.0
+    pull[:] = 0.0
+    for s in range(len(phi)):
+        r = -target[s, o]
+        for f in range(len(c)):
+            r += c[f] * phi[s, f]
+        total += r * r
+        for f in range(len(c)):
+            pull[f] += r * phi[s, f]
+    return total
 
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
-def descend(w, key, query, v, gram, cross, power, pair, lr, errors, values):
-    """As many steps as ``errors`` has rows; returns how many were recorded.
+def descend(weights, slopes, flat, averages, batches, pair, lr, rule, taken, errors, values):
+    """As many steps as ``errors`` has rows, after ``taken``; returns how many were recorded.
 
-    Row 0 of gram, cross and power is the training set, the others only measure. A step whose
-    training loss is not finite is the last one recorded.
+    ``flat``: all weights in one line, their gradient, and what the rule keeps of it; ``weights`` (W, K, Q, v)
+    and ``slopes`` are views of the first two, but W of separate key and query. Row 0 of ``averages``, gram,
+    cross and power, is the training set, the others only measure; unless there are ``batches``, φ (steps,
+    rows, F) and targets (steps, rows, O), a batch a step: then all rows only measure. A step whose training
+    loss is not finite is the last one recorded.
     """
-    outputs, size = cross.shape[1], cross.shape[2]
-    c, product = np.empty((outputs, size)), np.empty(size)
-    pull, dw, dv = np.empty(size), np.empty_like(w), np.empty_like(v)
-    separate = key.shape[2] > 0
+    w, key, query, v = weights
+    dw, dkey, dquery, dv = slopes
+    gram, cross, power = averages
+    phi, target = batches
+    outputs, size = v.shape[1], phi.shape[2]
+    c, product, pull = np.empty((outputs, size)), np.empty(size), np.empty(size)
+    separate, fresh = key.shape[2] > 0, len(phi) > 0
     for step in range(len(errors)):
         if separate:
             compose(key, query, w)
@@ -147,27 +185,28 @@ def descend(w, key, query, v, gram, cross, power, pair, lr, errors, values):
         dw[:] = 0.0
         for o in range(outputs):
             collect(w, v, o, pair, c[o])
+        if fresh:
+            total, share = 0.0, 1 / (outputs * phi.shape[1])
+            for o in range(outputs):
+                total += batch_slope(phi[step], target[step], o, c[o], pull)
+                for f in range(size):
+                    pull[f] *= 2 * share
+                spread(w, v, o, pair, pull, dw, dv)
+            errors[step, 0] = total * share
         for m in range(len(power)):
             total = 0.0
             for o in range(outputs):
                 symmetric_product(gram[m], c[o], product)
                 for f in range(size):
                     total += c[o, f] * (product[f] - 2 * cross[m, o, f])
-                if m == 0:
+                if m == 0 and not fresh:
                     for f in range(size):
                         pull[f] = 2 / outputs * (product[f] - cross[0, o, f])
                     spread(w, v, o, pair, pull, dw, dv)
-            errors[step, m] = power[m] + total / outputs
+            errors[step, m + fresh] = power[m] + total / outputs
         if not np.isfinite(errors[step, 0]):
             return step + 1
-        for h in range(len(v)):
-            for o in range(outputs):
-                for b in range(v.shape[2]):
-                    v[h, o, b] -= lr * dv[h, o, b]
         if separate:
-            step_key_query(key, query, dw, lr)
-        else:
-            for h in range(len(w)):
-                for k in range(w.shape[1]):
-                    w[h, k] -= lr * dw[h, k]
+            split(key, query, dw, dkey, dquery)
+        move(*flat, lr, rule, taken + step + 1)
     return len(errors)

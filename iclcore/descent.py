@@ -1,51 +1,131 @@
-"""Full-batch gradient descent on moments, compiled: a step costs one symmetric product gram·c.
+"""Descent on moments, compiled: a step costs one symmetric product gram·c; and on fresh batches.
 
 The loops are in ``compiled``; there (d, a) of W_h[d, a] and of c[d, a, b] are one axis, the last.
 """
 
 import numpy as np
 
-from iclcore.compiled import descend
+from iclcore.compiled import descend, fill_features
 from iclcore.models import Factors, Model, Weights, scoring
-from iclcore.moments import Features, Moments, coefficients
+from iclcore.moments import CHUNK, Features, Moments, coefficients
+from iclcore.optimisers import PLAIN, Optimizer
+from iclcore.task import Sequences, divide_by
 
 
 class MomentDescent:
-    """Gradient descent of one linear model from ``weights``, in place, recorded at every step."""
+    """Descent of one linear model from ``weights``, in place, recorded at every step."""
 
     engine = "moments"
 
     def __init__(
-        self, model: Model, weights: Weights, train: Moments, tests: list[Moments], lr: float
+        self,
+        model: Model,
+        weights: Weights,
+        train: Moments,
+        tests: list[Moments],
+        lr: float,
+        optimizer: Optimizer = PLAIN,
     ):
         self.weights, self.lr, self.kind = weights, lr, train.features
+        self.rule, self.taken = optimizer.rule, 0
         self.views = model.factors(weights, self.kind.dim)
-        self.factors = [np.ascontiguousarray(view, dtype=float) for view in self.views]
-        every = [train, *tests]
-        self.gram = np.stack([m.gram for m in every])
-        self.cross = np.stack([m.cross for m in every])
-        self.power = np.array([m.power for m in every])
+        still = {name: np.ones(array.shape, dtype=bool) for name, array in weights.items()}
+        for view in model.factors(still, self.kind.dim):
+            view[...] = False
+        # what no prediction depends on moves by its decay alone
+        self.still = still if optimizer.weight_decay else {}
+        rest = [weights[name][where] for name, where in self.still.items()]
+        theta = np.concatenate([part.ravel() for part in (*self.views, *rest)], dtype=float)
+        self.flat = theta, *np.zeros((3, len(theta)))
+        self.factors, self.slopes = (self._of(line) for line in self.flat[:2])
+        self.measure([train, *tests])
         self.pair = _pair_rows(self.kind)
-        self.advance(0)  # compiles, or loads what was compiled
+        self.batches = np.empty((0, 0, self.kind.size)), np.empty((0, 0, len(train.cross)))
+        MomentDescent.advance(self, 0)  # compiles, or loads what was compiled
+
+    def measure(self, every: list[Moments]) -> None:
+        """The sets whose errors are recorded; of their moments the first is what is descended on."""
+        size, outputs = self.kind.size, self.views[-1].shape[1]
+        self.averages = (
+            np.array([m.gram for m in every]).reshape(-1, size, size),
+            np.array([m.cross for m in every]).reshape(-1, outputs, size),
+            np.array([m.power for m in every]),
+        )
+
+    def _of(self, line: np.ndarray) -> list[np.ndarray]:
+        """Views of a line of numbers, in the order (W, K, Q, v)."""
+        ends = np.cumsum([view.size for view in self.views])
+        parts = np.split(line[: ends[-1]], ends[:-1])
+        *scoring, v = (p.reshape(view.shape) for p, view in zip(parts, self.views, strict=True))
+        if len(scoring) == 1:
+            return [scoring[0].reshape(len(v), -1), *np.empty((2, len(v), 0, 0)), v]
+        key, query = scoring
+        return [np.empty((len(v), query.shape[2] * key.shape[2])), key, query, v]
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
         each from before its step. Shorter where the loss is no longer finite."""
-        errors = np.empty((steps, len(self.power)))
-        values = np.empty((steps, self.factors[-1].shape[0]))
-        if len(self.factors) == 2:
-            w, v = self.factors
-            key = query = np.empty((len(w), 0, 0))
-            w = w.reshape(len(w), -1)
-        else:
-            key, query, v = self.factors
-            w = np.empty((len(v), query.shape[2] * key.shape[2]))
+        columns = len(self.averages[2]) + (len(self.batches[0]) > 0)
+        errors = np.empty((steps, columns))
+        values = np.empty((steps, self.views[-1].shape[0]))
         done = descend(
-            w, key, query, v, self.gram, self.cross, self.power, self.pair, self.lr, errors, values
+            tuple(self.factors), tuple(self.slopes), self.flat, self.averages, self.batches,
+            self.pair, self.lr, self.rule, self.taken, errors, values,
         )  # fmt: skip
-        for view, factor in zip(self.views, self.factors, strict=True):
-            view[...] = factor
+        self.taken += done
+        ends = np.cumsum([view.size for view in self.views])
+        *parts, rest = np.split(self.flat[0], ends)
+        for view, part in zip(self.views, parts, strict=True):
+            view[...] = part.reshape(view.shape)
+        for name, where in self.still.items():
+            here, rest = np.split(rest, [where.sum()])
+            self.weights[name][where] = here
         return errors[:done, 0], errors[:done, 1:], values[:done]
+
+
+class BatchDescent(MomentDescent):
+    """The same on a batch of fresh sequences of a task at each step: the loss is that of the batch."""
+
+    engine = "batches"
+
+    def __init__(
+        self,
+        model: Model,
+        weights: Weights,
+        train: Moments,
+        tests: list[Moments],
+        lr: float,
+        optimizer: Optimizer = PLAIN,
+        *,
+        batch: int,
+        seed: int = 0,
+    ):
+        super().__init__(model, weights, train, tests, lr, optimizer)
+        self.measure(tests)
+        self.draws = train.task.batches(batch, seed)
+        self.at_a_time = max(1, CHUNK // batch)
+        self.divisor = model.divisor
+
+    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        blocks = []
+        for first in range(0, steps, self.at_a_time):
+            drawn = [
+                self._features(next(self.draws)) for _ in range(min(self.at_a_time, steps - first))
+            ]
+            self.batches = tuple(map(np.stack, zip(*drawn, strict=True)))
+            blocks.append(super().advance(len(drawn)))
+            if not np.isfinite(blocks[-1][0][-1]):
+                break
+        return tuple(map(np.concatenate, zip(*blocks, strict=True)))
+
+    def _features(self, drawn: Sequences) -> tuple[np.ndarray, np.ndarray]:
+        """φ and the target of each sequence at each of its lengths."""
+        phi = np.empty((len(drawn.lengths), len(drawn), self.kind.size))
+        for tokens, rows in zip(drawn.lengths, phi, strict=True):
+            x, y = drawn.x[:, :tokens], drawn.y[:, :tokens]
+            fill_features(x, y, *self.kind.places, divide_by(self.divisor, tokens), rows)
+        target = drawn.y[:, [tokens - 1 for tokens in drawn.lengths]].swapaxes(0, 1)
+        return phi.reshape(-1, self.kind.size), target.reshape(-1, drawn.y.shape[2])
 
 
 def gradient(factors: Factors, moments: Moments) -> Factors:

@@ -9,6 +9,7 @@ import numpy as np
 
 from iclcore.files import Arrays, Damaged, read_csv, read_npz, reading, write_csv, write_npz
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, predictor
+from iclcore.optimisers import OPTIMIZERS, Optimizer
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
 
@@ -81,6 +82,11 @@ class History:
     def model(self) -> Model:
         (name,) = MODELS.keys() & self.settings
         return MODELS[name](**self.settings[name])
+
+    @property
+    def optimizer(self) -> Optimizer:
+        (name,) = OPTIMIZERS.keys() & self.settings
+        return OPTIMIZERS[name](**self.settings[name])
 
     @property
     def lr(self) -> float:

@@ -232,17 +232,22 @@ class RegressionTask:
 
     def sample(self, sequences: int, seed: int = 0) -> Sequences:
         """Independent draws; inputs and task matrices have generators of their own under ``seed``."""
+        return next(self.batches(sequences, seed))
+
+    def batches(self, sequences: int, seed: int = 0) -> Iterator[Sequences]:
+        """Draws without an end, the first of which is ``sample``."""
         whole("sequences", sequences)
-        tokens = self.context + 1
+        tokens, shared = self.context + 1, self.shared
         root = (self.eigenvectors * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
-        x = self._rng("inputs", seed).standard_normal((sequences, tokens, self.dim)) @ root
-        w = self._rng("tasks", seed).standard_normal((sequences, self.dim, self.outputs))
-        w[round(sequences * self.in_context) :] = self.shared  # 100 * .29 is a little less than 29
-        y = x @ w
-        if self.in_context == 0:
-            noise = self._rng("noise", seed).standard_normal((sequences, tokens - 1, self.outputs))
-            y[:, :-1] = noise
-        return Sequences(x, y, every_length=self.every_length, task=self)
+        inputs, tasks, noise = (self._rng(name, seed) for name in ("inputs", "tasks", "noise"))
+        while True:
+            x = inputs.standard_normal((sequences, tokens, self.dim)) @ root
+            w = tasks.standard_normal((sequences, self.dim, self.outputs))
+            w[round(sequences * self.in_context) :] = shared  # 100 * .29 is a little less than 29
+            y = x @ w
+            if self.in_context == 0:
+                y[:, :-1] = noise.standard_normal((sequences, tokens - 1, self.outputs))
+            yield Sequences(x, y, every_length=self.every_length, task=self)
 
     def _rng(self, stream: str, *seeds: int) -> np.random.Generator:
         number = ("covariance", "shared", "inputs", "tasks", "noise").index(stream)

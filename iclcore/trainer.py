@@ -16,6 +16,7 @@ from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Model, Weights, feature_count, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
+from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
 ENGINES = ("auto", "moments", "autograd", "published")
@@ -41,6 +42,8 @@ def train(
     steps: int,
     lr: float,
     *,
+    optimizer: Optimizer = PLAIN,
+    batch: int | None = None,
     start: Weights | None = None,
     seed: int | None = None,
     tests: Mapping[str, Data] | None = None,
@@ -48,24 +51,27 @@ def train(
     engine: str = "auto",
     progress: Callable[[int], object] | None = None,
 ) -> History:
-    """Full-batch gradient descent on sequences, on a task's population or on averages of either.
+    """Descent on sequences, on a task's population or on averages of either, by gradient descent or
+    another ``optimizer``; with a ``batch``, on so many fresh sequences of a task at each step.
 
     It begins at ``start``; without one where the published code does on a published draw, else, or
-    with a ``seed``, at weights drawn from that (0). Linear models run on moments, softmax on the query's
-    row; ``autograd`` runs the torch module, and ``published`` the operations of the first paper's code in
-    float32. Recorded at every step: loss, each head's value weight, the error on each of ``tests``; all
-    weights at ``snapshots`` (steps, or a number: each so many) and at the end. ``progress`` is told of
-    steps as they are done, instead of a bar on the terminal. A loss that stops being finite ends the
+    with a ``seed``, at weights drawn from that (0), as fresh sequences are. Linear models run on moments,
+    softmax on the query's row by gradient descent, else by ``autograd``, which runs the torch module;
+    ``published`` runs the operations of the first paper's code in float32. Recorded at every step: loss, each
+    head's value weight, the error on each of ``tests``; all weights at ``snapshots`` (steps, or a number:
+    each so many) and at the end. ``progress`` is told of steps as they are done, instead of a bar on the
+    terminal. A loss that stops being finite ends the
     run, and a warning says so; Ctrl-C keeps what was recorded.
     """
     history = descend(
-        model, data, steps, lr, start=start, seed=seed, tests=tests, snapshots=snapshots,
-        engine=engine, progress=progress,
+        model, data, steps, lr, optimizer=optimizer, batch=batch, start=start, seed=seed, tests=tests,
+        snapshots=snapshots, engine=engine, progress=progress,
     )  # fmt: skip
     if history.ended == "diverged":
+        edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
         warnings.warn(
-            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than {lr:g}; "
-            "iclcore.stability.stable_rate(task, model) is the edge where linear training ends",
+            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than "
+            f"{lr:g}{edge * (optimizer == PLAIN)}",
             stacklevel=2,
         )
     return history
@@ -77,6 +83,8 @@ def descend(
     steps: int,
     lr: float,
     *,
+    optimizer: Optimizer = PLAIN,
+    batch: int | None = None,
     start: Weights | None = None,
     seed: int | None = None,
     tests: Mapping[str, Data] | None = None,
@@ -86,6 +94,7 @@ def descend(
 ) -> History:
     """``train`` for callers who tell of a loss that is not finite by themselves."""
     trainable("model", model)
+    instance("optimizer", optimizer, GradientDescent, Adam)
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
     if isinstance(snapshots, Integral):
         snapshots = range(0, steps + 1, whole("snapshots", snapshots))
@@ -106,7 +115,14 @@ def descend(
             )
     sets = [data, *tests.values()]
     given = not isinstance(data, Sequences)
-    kind = choose(model, engine, None if given else (data.x.shape[2], data.y.shape[2]))
+    sizes = None if given else (data.x.shape[2], data.y.shape[2])
+    kind = choose(model, engine, sizes, optimizer)
+    rule = {} if optimizer == PLAIN else {"optimizer": optimizer}
+    fresh = {}
+    if batch is not None:
+        fresh["batch"] = int(whole("batch", batch))
+        if not isinstance(data, RegressionTask) or kind != "moments":
+            raise ValueError("batch takes a task as data, from which to draw, and a linear model")
     if kind != "moments" and given:
         raise ValueError(f"engine {kind} takes sequences as data, not averages")
     for each in (each for each in sets if isinstance(each, Sequences)):
@@ -114,7 +130,7 @@ def descend(
             raise ValueError("data takes finite numbers; there is one that is not")
 
     clock = time.perf_counter()
-    build = _engine(kind)
+    build = _engine("batches" if fresh else kind)
     if kind == "moments":
         load(sets, model)
     seconds = {"loading": time.perf_counter() - clock}
@@ -138,7 +154,8 @@ def descend(
     seconds["moments"] = time.perf_counter() - clock
 
     clock = time.perf_counter()
-    descent = build(model, weights, sets[0], sets[1:], lr)
+    drawn = {**fresh, "seed": seed or 0} if fresh else {}
+    descent = build(model, weights, sets[0], sets[1:], lr, **rule, **drawn)
     seconds["loading"] += time.perf_counter() - clock
 
     with noted() as interrupted:  # to the end: what was recorded must become a history
@@ -153,13 +170,14 @@ def descend(
             series=series,
             settings={
                 **({} if seed is None else {"seed": int(seed)}),
-                **describe(*filter(None, [task, model])),
+                **describe(*filter(None, [task, model, optimizer])),
+                **fresh,
                 "steps": steps,
                 "lr": lr,
             },
             ended=ended,
             engine=descent.engine,
-            moments=sets[0] if kind == "moments" else None,
+            moments=sets[0] if kind == "moments" and not fresh else None,
             seconds=seconds,
             kept=np.array(list(taken), dtype=int),
             snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
@@ -168,18 +186,23 @@ def descend(
         )
 
 
-def choose(model: Model, engine: str = "auto", sizes: tuple[int, int] | None = None) -> str:
+def choose(
+    model: Model,
+    engine: str = "auto",
+    sizes: tuple[int, int] | None = None,
+    optimizer: Optimizer = PLAIN,
+) -> str:
     """The engine for a model: ``moments``, ``rows``, ``autograd`` or ``published``.
 
     ``sizes`` are D and O. Moments hold F² numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes
-    autograd.
+    autograd, as it does for softmax by anything but gradient descent, which is all that rows have.
     """
     choice("engine", engine, ENGINES)
     softmax = model.softmax
     if engine == "moments" and softmax:
         raise ValueError("engine moments takes linear models: softmax has no finite moments")
     if engine == "auto" and softmax:
-        return "rows"
+        return "rows" if optimizer == PLAIN else "autograd"
     if engine not in BY_TORCH and sizes:
         size = feature_count(model, *sizes)
         if size > MOST_FEATURES:
@@ -203,6 +226,8 @@ def load(sets: Iterable[Data], model: Model) -> None:
 def _engine(kind: str) -> type:
     if kind == "moments":
         from iclcore.descent import MomentDescent as engine
+    elif kind == "batches":
+        from iclcore.descent import BatchDescent as engine
     elif kind == "rows":
         from iclcore.softmax import RowDescent as engine
     elif kind == "published":

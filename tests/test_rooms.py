@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "iclcore"
 ROOMS = {
     "ground": "checks extras files interrupts versions threads",
     "task": "task",
-    "models": "models",
+    "models": "models optimisers",
     "reference": "reference",
     "torch": "modules autograd",
     "moments": "compiled moments",

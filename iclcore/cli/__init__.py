@@ -30,6 +30,7 @@ from iclcore.cli.parser import (
     writable,
 )
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
+from iclcore.optimisers import Adam, GradientDescent, Optimizer
 from iclcore.task import SPECTRA, RegressionTask
 
 DESCRIPTION = "The published experiments on in-context learning, their sweeps and formulas."
@@ -129,6 +130,10 @@ def train_flags(parser: Parser) -> None:
     add("--testset_size", "--testset", dest="tests", type=SIZE,
         help="sequences of each test set (0)")  # fmt: skip
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
+    add("--optimizer", choices=("sgd", "adam"), default="sgd",
+        help="gradient descent, or Adam with torch's defaults")  # fmt: skip
+    add("--momentum", type=SHARE, help="as torch.optim.SGD has it (0)")
+    add("--weight_decay", type=NOISE, help="as torch.optim has it: added to the gradient (0)")
     add("--engine", default="auto",
         help="moments, autograd or published; auto: the fast one that gives the published curve")  # fmt: skip
     add("--seed", type=SEED, default=10, help="same seed, same curve")
@@ -189,6 +194,14 @@ def chosen(options: argparse.Namespace, *names: str) -> dict:
 def task_of(options: argparse.Namespace) -> RegressionTask:
     names = ("dim", "context", "outputs", "spectrum", "in_context", "every_length")
     return RegressionTask(**chosen(options, *names))
+
+
+def optimizer_of(options: argparse.Namespace, refuse: Callable) -> Optimizer:
+    if options.optimizer == "adam":
+        if options.momentum is not None:
+            refuse("argument --momentum: goes with --optimizer sgd, not adam, which has its own")
+        return Adam(**chosen(options, "weight_decay"))
+    return GradientDescent(**chosen(options, "momentum", "weight_decay"))
 
 
 def model_of(options: argparse.Namespace, refuse: Callable) -> Model:

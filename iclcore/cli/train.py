@@ -8,11 +8,12 @@ from functools import cache
 
 import numpy as np
 
-from iclcore.cli import DRAW, chosen, model_of, task_of
+from iclcore.cli import DRAW, chosen, model_of, optimizer_of, task_of
 from iclcore.cli.memory import memory, of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.files import read_arrays
 from iclcore.interrupts import noted
+from iclcore.optimisers import PLAIN
 from iclcore.stability import hopeless_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
@@ -22,7 +23,8 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     plan = plan_of(options, refuse)
     check_files(options, refuse)
     within(of_run(plan), refuse)
-    limit = None if plan.own else hopeless_rate(plan.data, plan.model)
+    known = not plan.own and plan.optimizer == PLAIN
+    limit = hopeless_rate(plan.data, plan.model) if known else None
     if limit and plan.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
         most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
@@ -55,7 +57,8 @@ def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
     within(of_shapes(data, model), refuse)  # of which a run makes a table
     names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
     try:
-        return Plan(data, model, **chosen(options, *names))
+        optimizer = optimizer_of(options, refuse)
+        return Plan(data, model, optimizer=optimizer, **chosen(options, *names))
     except ValueError as error:
         name, _, takes = str(error).partition(" ")
         refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")

@@ -15,6 +15,7 @@ from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, Model, Weights, trainable
 from iclcore.moments import Moments, of_sequences
+from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import choose, descend, load
 from iclcore.versions import here, versions
@@ -44,6 +45,7 @@ class Plan:
     seed: int = 10
     values: bool = False  # record each head's value weight
     engine: str = "auto"
+    optimizer: Optimizer = PLAIN
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
@@ -81,9 +83,11 @@ class Plan:
     def settings(self) -> dict:
         """As its history has them."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)} | {"sequences": self.count}
-        del plain["data"], plain["model"]
+        for part in ("data", "model", "optimizer"):
+            del plain[part]
         source = {"data": self.data.digest} if self.own else {"draws": "reference"}
-        return plain | describe(*filter(None, [self.task, self.model])) | source
+        parts = describe(*filter(None, [self.task, self.model, self.optimizer]))
+        return plain | parts | source
 
     @property
     def row(self) -> dict:
@@ -97,7 +101,8 @@ class Plan:
             del task["seed"], plain["draws"]  # a published draw has eigenvectors of its own
             if not isinstance(task["spectrum"], str):
                 task["spectrum"] = " ".join(f"{value:g}" for value in task["spectrum"])
-        return {"model": type(self.model).__name__, **asdict(self.model), **task, **plain}
+        rule = {"optimizer": type(self.optimizer).__name__, **asdict(self.optimizer)}
+        return {"model": type(self.model).__name__, **asdict(self.model), **task, **plain, **rule}
 
     @cached_property
     def name(self) -> str:
@@ -106,7 +111,8 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """The engine that ``engine`` stands for."""
-        return choose(self.model, self.engine, (self.data.dim, self.data.outputs))
+        sizes = self.data.dim, self.data.outputs
+        return choose(self.model, self.engine, sizes, self.optimizer)
 
     @property
     def scores(self) -> float:
@@ -213,7 +219,7 @@ def carry_out(
     def by(engine: str) -> History:
         return descend(
             run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
-            seed=run.seed, engine=engine, progress=progress,
+            seed=run.seed, engine=engine, optimizer=run.optimizer, progress=progress,
         )  # fmt: skip
 
     with noted() as interrupted:
@@ -231,7 +237,11 @@ def carry_out(
         try:
             heed()
             clock = time.perf_counter()
-            edge = past_edge(run.model, data, start.weights, run.lr, history, heed)
+            edge = None
+            if (
+                run.optimizer == PLAIN
+            ):  # of others a loss that rises is no sign, and 2 not their edge
+                edge = past_edge(run.model, data, start.weights, run.lr, history, heed)
             history = replace(history, past_edge=edge)
             seconds["edge"] = time.perf_counter() - clock
             affordable = run.scores < AT_ONCE and run.scores * run.steps < AFFORDABLE

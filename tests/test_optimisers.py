@@ -1,0 +1,243 @@
+"""Optimisers: what torch.optim does, on moments; and batches of fresh sequences."""
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from conftest import close
+
+from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention, reference, train
+from iclcore.cli import main
+from iclcore.descent import BatchDescent, gradient
+from iclcore.history import History
+from iclcore.models import Model
+from iclcore.modules import module
+from iclcore.moments import of_population, of_sequences
+from iclcore.optimisers import Adam, GradientDescent
+from iclcore.sweep.plan import Plan, carry_out, grid, prepare
+from iclcore.task import Sequences
+
+TASK = RegressionTask(dim=3, context=6)
+RULES = (
+    GradientDescent(momentum=0.9),
+    GradientDescent(weight_decay=0.05),
+    GradientDescent(momentum=0.5, weight_decay=0.05),
+    Adam(),
+    Adam(beta1=0.8, beta2=0.95, eps=1e-6, weight_decay=0.05),
+)
+MODELS = (
+    MergedAttention(heads=2, init=0.1),
+    SeparateAttention(heads=3, rank=2, init=0.2),
+    CubicMLP(heads=3, init=0.1),
+)
+
+
+def by_torch(model: Model, data: Sequences, start: dict, steps: int, rule) -> tuple[list, dict]:
+    """The torch module, and torch.optim as its manual has it: losses, and the weights at the end."""
+    net = module(model, start, data.y.shape[2])
+    optimizer, losses = rule(net.parameters()), []
+    ((tokens, target),) = data.prefixes()
+    tokens, target = torch.tensor(tokens).double(), torch.tensor(target).double()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(tokens), target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    final = {name: [m.detach().numpy() for m in getattr(net, name)] for name in start}
+    return losses, {name: np.stack(matrices) for name, matrices in final.items()}
+
+
+def torch_rule(optimizer, lr):
+    decay = optimizer.weight_decay
+    if isinstance(optimizer, GradientDescent):
+        return lambda p: torch.optim.SGD(p, lr, optimizer.momentum, weight_decay=decay)
+    betas = optimizer.beta1, optimizer.beta2
+    return lambda p: torch.optim.Adam(p, lr, betas, optimizer.eps, decay)
+
+
+@pytest.mark.parametrize("optimizer", RULES, ids=str)
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_steps_are_those_of_torch(model, optimizer):
+    """Also of the weights that no prediction depends on, which decay."""
+    data = TASK.sample(40, seed=1)
+    runs = [
+        train(model, data, 60, 0.02, seed=3, optimizer=optimizer, engine=engine)
+        for engine in ("moments", "autograd")
+    ]
+    losses, final = by_torch(model, data, runs[0].start, 60, torch_rule(optimizer, 0.02))
+    for run in runs:
+        close(run.loss, losses)
+        for name, weights in final.items():
+            close(run.final[name], weights)
+        assert run.optimizer == optimizer
+
+
+def test_adam_by_default_is_that_of_torch():
+    by_default = torch.optim.Adam([torch.zeros(1)]).defaults
+    ours = Adam()
+    assert (ours.beta1, ours.beta2) == by_default["betas"]
+    assert (ours.eps, ours.weight_decay) == (by_default["eps"], by_default["weight_decay"])
+
+
+def test_a_run_goes_on_where_it_was():
+    """Steps are taken in blocks whose size a clock decides: what the rule keeps must outlast them."""
+    model, data = SeparateAttention(heads=2, init=0.2), TASK.sample(30)
+    for optimizer in (Adam(), GradientDescent(momentum=0.9)):
+        whole, cut = (
+            train(model, data, 90, 0.02, optimizer=optimizer, snapshots=at) for at in ((), 7)
+        )
+        assert (whole.loss == cut.loss).all()
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_what_the_population_does_not_teach_stays_zero(model):
+    """Adam makes steps of lr of any gradient above eps: the columns of labels, whose gradient is zero over
+    the population, must have one that is zero in floats too. On finite data it is not, and they leave."""
+    run = train(model, TASK, 300, 0.01, seed=1, optimizer=Adam())
+    like = model.start(3, 1, seed=1)
+    held = 0
+    for name, weights in run.final.items():
+        zero = like[name] == 0
+        held += zero.sum()
+        assert (weights[zero] == 0).all()
+    assert held or isinstance(model, CubicMLP)
+    finite = train(model, TASK.sample(500), 300, 0.01, start=like, optimizer=Adam())
+    left = [np.abs(weights[like[name] == 0]) for name, weights in finite.final.items()]
+    assert not held or max(each.max(initial=0) for each in left) > 0.1
+
+
+# -- batches --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "task",
+    [TASK, RegressionTask(dim=2, context=4, outputs=2, every_length=True, in_context=0.5)],
+    ids=["whole", "every_length"],
+)
+def test_batches_are_steps_on_fresh_sequences(task):
+    model = SeparateAttention(heads=3, init=0.3, divisor="tokens")
+    run = train(model, task, 20, 0.1, batch=6, seed=4, tests={"population": task})
+    weights = model.start(task.dim, task.outputs, seed=4)
+    factors, population = model.factors(weights, task.dim), of_population(task, model)
+    for step, drawn in enumerate(islice(task.batches(6, 4), 20)):
+        assert step or (drawn.x == task.sample(6, 4).x).all()
+        own = of_sequences(drawn, model)
+        loss = train(model, own, 1, 0.1, start=weights).loss[0]
+        close(run.loss[step], loss)
+        exact = train(model, population, 1, 0.1, start=weights).loss[0]
+        close(run.series["population"][step], exact)
+        for factor, slope in zip(factors, gradient(factors, own), strict=True):
+            factor -= 0.1 * slope
+    for name, array in weights.items():
+        close(run.final[name], array)
+
+
+def test_batches_do_not_depend_on_blocks():
+    model, task = MergedAttention(heads=2, init=0.2), TASK
+    runs = []
+    for blocks in ((9,), (2, 7)):
+        weights = model.start(3, seed=1)
+        descent = BatchDescent(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
+        descent.at_a_time = 4
+        runs.append(np.concatenate([descent.advance(steps)[0] for steps in blocks]))
+    assert (runs[0] == runs[1]).all() and len(runs[0]) == 9
+
+
+@pytest.mark.parametrize(
+    "data, model, said",
+    [
+        (TASK.sample(9), SeparateAttention(), "batch takes a task"),
+        (TASK, SeparateAttention(softmax=True), "batch takes a task"),
+    ],
+)
+def test_batches_of_what_cannot_be_drawn_are_refused(data, model, said):
+    with pytest.raises(ValueError, match=said):
+        train(model, data, 5, 0.1, batch=4)
+
+
+# -- runs and their records -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", [RULES[2], RULES[4]], ids=str)
+def test_a_file_says_how_its_run_was_trained(optimizer, in_folder):
+    run = train(SeparateAttention(), TASK.sample(20), 5, 0.01, optimizer=optimizer)
+    run.to_csv("run.csv")
+    run.to_npz("run.npz")
+    assert History.from_csv("run.csv").optimizer == optimizer
+    assert History.from_npz("run.npz").optimizer == optimizer
+
+
+def test_a_sweep_knows_runs_by_their_optimiser():
+    plan = Plan(TASK, SeparateAttention(), sequences=40, steps=10, lr=0.02)
+    rules = (GradientDescent(), *RULES, Adam(weight_decay=0.01))
+    runs = grid(plan, optimizer=rules)
+    assert len({run.name for run in runs}) == len(rules)
+    assert {run.draw for run in runs} == {plan.draw}  # they share it
+    assert {run.row["optimizer"] for run in runs} == {"GradientDescent", "Adam"}
+
+
+def test_softmax_by_adam_is_autograd():
+    model, data = SeparateAttention(heads=2, init=0.5, softmax=True), TASK.sample(30)
+    run = train(model, data, 20, 0.02, seed=1, optimizer=Adam())
+    losses, _ = by_torch(model, data, run.start, 20, torch_rule(Adam(), 0.02))
+    assert run.engine == "autograd"
+    close(run.loss, losses)
+
+
+def test_the_edge_of_gradient_descent_is_said_of_no_other():
+    """A loss that rises is no sign of it with momentum; and what diverges is not told of its rate."""
+    plan = Plan(TASK, MergedAttention(heads=2, init=0.3), sequences=40, steps=400, lr=0.05)
+    momentum = replace(plan, optimizer=GradientDescent(momentum=0.9))
+    run = carry_out(prepare([momentum]), momentum)
+    assert (np.diff(run.loss) > 1e-6).any() and run.past_edge is None
+    model = MergedAttention(heads=4, init=0.3)
+    with pytest.warns(UserWarning, match="lr takes less than 5$"):
+        train(model, TASK.sample(30), 5000, 5.0, optimizer=GradientDescent(momentum=0.5))
+
+
+FLAGS = {
+    "--optimizer adam": lambda p: torch.optim.Adam(p, 0.02),
+    "--momentum 0.9": lambda p: torch.optim.SGD(p, 0.02, 0.9),
+    "--weight_decay 0.01": lambda p: torch.optim.SGD(p, 0.02, weight_decay=0.01),
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_the_command_is_the_published_run_with_its_optimiser_exchanged(flags, in_folder):
+    """The authors' draws in float64, torch.optim; every weight of theirs moves as there."""
+    run = "train --model attnS --heads 2 --in_dim 3 --seq_len 8 --trainset_size 50 --epoch 80 --lr 0.02"
+    assert main([*run.split(), *flags.split(), "--track_value", "--save", "run.npz"]) == 0
+    kept = History.from_npz("run.npz")
+    draw = reference.sample(RegressionTask(dim=3, context=7), 50, 10)
+    losses, final = by_torch(kept.model, draw, draw.start(kept.model), 80, FLAGS[flags])
+    close(kept.loss, losses, within=1e-6)  # float32 draws, summed in float64
+    for name, weights in final.items():
+        close(kept.final[name], weights, within=1e-6)
+
+
+@pytest.mark.parametrize(
+    "flags, said",
+    [
+        ("--optimizer adam --momentum 0.9", "argument --momentum: goes with --optimizer sgd"),
+        ("--momentum 1", "argument --momentum: takes a number of at least 0 and below 1"),
+        ("--weight_decay -1", "argument --weight_decay: takes a finite number of at least 0"),
+        ("--optimizer rmsprop", "argument --optimizer: invalid choice"),
+    ],
+)
+def test_flags_that_contradict_are_refused(flags, said, capsys):
+    with pytest.raises(SystemExit):
+        main(["train", *flags.split()])
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_a_rate_that_is_hopeless_for_descent_is_not_for_adam(in_folder, capsys):
+    """Adam's steps have size lr whatever the gradient is."""
+    run = "train --heads 2 --in_dim 3 --seq_len 8 --trainset_size 50 --epoch 3 --lr 5"
+    with pytest.raises(SystemExit):
+        main(run.split())
+    assert "--lr: takes at most" in capsys.readouterr().err
+    assert main([*run.split(), "--optimizer", "adam"]) in (0, 3)

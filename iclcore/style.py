@@ -1,6 +1,7 @@
 """How pictures look: theory dashed, simulation solid, Okabe and Ito's colours. The book draws in it too."""
 
 import io
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -15,6 +16,9 @@ with needs("plots"):
     import matplotlib as mpl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+# goes by the clock: a busy machine would write it under a picture, and an idle one not
+warnings.filterwarnings("ignore", "Creating legend with loc", UserWarning)
 
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 SKY, AMBER, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#F0E442", "#000000", "#767676"

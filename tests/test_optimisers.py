@@ -191,7 +191,7 @@ def test_the_edge_of_gradient_descent_is_said_of_no_other():
     """A loss that rises is no sign of it with momentum; and what diverges is not told of its rate."""
     plan = Plan(TASK, MergedAttention(heads=2, init=0.3), sequences=40, steps=400, lr=0.05)
     momentum = replace(plan, optimizer=GradientDescent(momentum=0.9))
-    run = carry_out(prepare([momentum]), momentum)
+    run = carry_out(prepare([momentum]), momentum.name)
     assert (np.diff(run.loss) > 1e-6).any() and run.past_edge is None
     model = MergedAttention(heads=4, init=0.3)
     with pytest.warns(UserWarning, match="lr takes less than 5$"):

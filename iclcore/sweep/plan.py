@@ -237,10 +237,8 @@ def carry_out(
         try:
             heed()
             clock = time.perf_counter()
-            edge = None
-            if (
-                run.optimizer == PLAIN
-            ):  # of others a loss that rises is no sign, and 2 not their edge
+            edge = None  # of other optimisers a loss that rises is no sign, and 2 not their edge
+            if run.optimizer == PLAIN:
                 edge = past_edge(run.model, data, start.weights, run.lr, history, heed)
             history = replace(history, past_edge=edge)
             seconds["edge"] = time.perf_counter() - clock

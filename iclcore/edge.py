@@ -12,12 +12,18 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from iclcore.history import History
 from iclcore.models import Factors, Model, Weights
-from iclcore.moments import Moments, of_sequences
+from iclcore.moments import Data, averages, of_sequences
 from iclcore.task import Sequences
-from iclcore.trainer import choose, train
+from iclcore.trainer import choose, sizes_of, train
 
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
-ROUNDING = {"moments": 1e-11, "autograd": 1e-11, "rows": 1e-6, "published": 1e-6}
+ROUNDING = {
+    "moments": 1e-11,
+    "population": 1e-11,
+    "autograd": 1e-11,
+    "rows": 1e-6,
+    "published": 1e-6,
+}
 AT_A_TIME = 33  # weights looked at in one run
 RISES = 6  # looked into, of those that are the largest so far
 NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
@@ -27,7 +33,7 @@ Gradient = Callable[[Factors], Factors]
 
 def past_edge(
     model: Model,
-    data: Sequences | Moments,
+    data: Data,
     start: Weights,
     lr: float,
     run: History,
@@ -43,10 +49,10 @@ def past_edge(
     rises = _rises(run) if run.ended == "finished" else ()
     if not len(rises):
         return None
-    sizes = data.features if isinstance(data, Moments) else None
-    dim = sizes.dim if sizes else data.x.shape[2]
-    outputs = sizes.outputs if sizes else data.y.shape[2]
-    kind = choose(model, "auto", (dim, outputs))
+    dim, _ = sizes = sizes_of(data)
+    kind = run.engine  # of averages: there is no other
+    if isinstance(data, Sequences):
+        kind = choose(model, "auto", sizes)
     if kind == "moments" and isinstance(data, Sequences):
         data = of_sequences(data, model)
     gradient = _gradient(kind, model, data, start)
@@ -59,6 +65,7 @@ def past_edge(
         """Before each of ``steps``, counted from ``start``; None where the loss was no longer finite: past
         the edge a repeated run may go on otherwise."""
         history = train(model, data, max(1, int(steps[-1])), lr, start=start, snapshots=steps,
+                        engine="auto" if isinstance(data, Sequences) else kind,
                         progress=lambda _: None)  # fmt: skip
         heed()  # it may have been cut
         left = len(history.loss) - 1 if history.ended == "diverged" else np.inf
@@ -134,11 +141,16 @@ def _flat(parts: Factors) -> np.ndarray:
     return np.concatenate([np.asarray(part, dtype=float).ravel() for part in parts])
 
 
-def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights) -> Gradient:
+def _gradient(kind: str, model: Model, data: Data, start: Weights) -> Gradient:
     """∂L/∂factors by the engine's own pass."""
+    if kind == "population":
+        from iclcore import population
+
+        return lambda factors: population.gradient(factors, data, model)
     if kind == "moments":
         from iclcore.descent import gradient
 
+        data = averages(data, model)
         return lambda factors: gradient(factors, data)
     if kind == "rows":
         from iclcore.softmax import QueryRow

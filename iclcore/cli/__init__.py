@@ -16,6 +16,7 @@ from importlib import import_module
 from iclcore import __version__
 from iclcore.cli.parser import (
     COUNT,
+    MANY,
     NOISE,
     POSITIVE,
     SEED,
@@ -123,12 +124,14 @@ def train_flags(parser: Parser) -> None:
     add = parser.add_argument
     add("--icl", dest="in_context", type=SHARE,
         help="share of sequences with a task vector of their own (1)")  # fmt: skip
-    add("--trainset_size", dest="sequences", type=COUNT, help="training sequences (5000)")
+    add("--trainset_size", dest="sequences", type=MANY,
+        help="training sequences (5000); inf: all there are, without a draw")  # fmt: skip
     add("--testset_size", "--testset", dest="tests", type=SIZE,
         help="sequences of each test set (0)")  # fmt: skip
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
     add("--engine", default="auto",
-        help="moments, autograd or published; auto: the fast one that gives the published curve")  # fmt: skip
+        help="moments, population (of inf), autograd or published; auto: the fast one that gives the "
+        "published curve")  # fmt: skip
     add("--seed", type=SEED, default=10, help="same seed, same curve")
 
 

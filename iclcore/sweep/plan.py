@@ -14,12 +14,12 @@ from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, Model, Weights
-from iclcore.moments import Moments, of_sequences
-from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import choose, descend, load
+from iclcore.moments import Data, averages, of_sequences
+from iclcore.task import RegressionTask
+from iclcore.trainer import AVERAGED, choose, descend, load
 from iclcore.versions import here, versions
 
-Sets = dict[str, Sequences | Moments]
+Sets = dict[str, Data]
 AFFORDABLE, AT_ONCE = 5e9, 3e7  # scores in all and a step: published, about 20 s and a gigabyte
 
 # python has no say in a training run; the processor has, in its last digits: results of another one
@@ -29,11 +29,14 @@ MATTER = ("iclcore", "numpy", "numba", "scipy", "torch")
 
 @dataclass(frozen=True)
 class Plan:
-    """A model to be trained on a published draw: everything that its numbers depend on, but versions."""
+    """A model to be trained on a published draw: everything that its numbers depend on, but versions.
+
+    With None for its ``sequences`` they are infinitely many: there is no draw, and ``seed`` is the weights'.
+    """
 
     task: RegressionTask
     model: Model
-    sequences: int = 5000
+    sequences: int | None = 5000
     tests: int = 0
     steps: int = 6001
     lr: float = 1e-3
@@ -46,17 +49,25 @@ class Plan:
         seed("seed", self.seed)
         positive("lr", self.lr)
         enough_to_whiten("tests", whole("tests", self.tests, least=0), self.task.dim)
+        kind = self.kind  # refuses an engine that cannot
+        if self.sequences is None:
+            if kind not in AVERAGED:
+                raise ValueError(
+                    f"sequences takes a number with engine {kind}, not infinitely many"
+                )
+            if self.tests:
+                raise ValueError(f"tests takes 0 with infinitely many sequences, not {self.tests}")
+            return
         whole("sequences", self.sequences)
         if self.task.in_context == 1:
             enough_to_whiten("sequences", self.sequences, self.task.dim)
-        _ = self.kind  # refuses an engine that cannot
 
     @property
     def settings(self) -> dict:
         """As its history has them."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         parts = describe(own.pop("task"), own.pop("model"))
-        return {**own, **parts, "draws": "reference"}
+        return {**own, **parts, "draws": "reference" if self.sequences else "population"}
 
     @property
     def row(self) -> dict:
@@ -76,12 +87,13 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """The engine that ``engine`` stands for."""
-        return choose(self.model, self.engine, (self.task.dim, self.task.outputs))
+        sizes = self.task.dim, self.task.outputs
+        return choose(self.model, self.engine, sizes, None if self.sequences else self.task)
 
     @property
     def scores(self) -> float:
         """Scores of a token against a token that the published operations compute at each step."""
-        sequences = self.sequences + 2 * self.tests
+        sequences = (self.sequences or 0) + 2 * self.tests
         return sequences * self.model.heads * sum(n**2 for n in self.task.lengths)
 
     @property
@@ -137,6 +149,8 @@ class Start:
 def prepare(runs: Sequence[Plan]) -> dict[Plan, Start]:
     """The starts of runs that share a draw: sequences are drawn once, moments taken once."""
     first, clock = runs[0], time.perf_counter()
+    if first.sequences is None:
+        return {run: _undrawn(run) for run in runs}
     from iclcore import reference  # loads torch
 
     loading, clock = time.perf_counter() - clock, time.perf_counter()
@@ -157,6 +171,14 @@ def prepare(runs: Sequence[Plan]) -> dict[Plan, Start]:
             sets[kind] = taken, seconds | spent
         starts[run] = Start(sets[kind][0], draw.start(run.model), sets[kind][1])
     return starts
+
+
+def _undrawn(run: Plan) -> Start:
+    clock, task, closed = time.perf_counter(), run.task, run.kind == "population"
+    data = task if closed else averages(task, run.model)
+    weights = run.model.start(task.dim, task.outputs, run.seed, whole=not closed)
+    seconds = {"loading": 0.0, "data": 0.0, "moments": time.perf_counter() - clock}
+    return Start({"train": data}, weights, seconds)
 
 
 def carry_out(

@@ -178,7 +178,7 @@ def test_the_command(in_folder, capsys):
         "--trainset_size inf --testset_size 9": "--testset_size: takes 0",
         "--trainset_size inf --in_dim 40 --icl 0.5": "--engine: population takes one output",
         "--trainset_size inf --in_dim 99999 --model attnS": "--in_dim: takes less",
-        "--trainset_size -inf": "--trainset_size: takes a whole number",
+        "--trainset_size nan": "--trainset_size: takes a whole number",
     }
     for line, said in refusals.items():
         with pytest.raises(SystemExit):

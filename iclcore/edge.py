@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from iclcore.history import History
-from iclcore.models import Factors, Model, Weights
-from iclcore.moments import Data, averages, of_sequences
-from iclcore.task import Sequences
-from iclcore.trainer import choose, sizes_of, train
+from iclcore.models import Factors, Model, Weights, feature_count
+from iclcore.moments import Data, Moments, averages, of_sequences
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import MOST_FEATURES, choose, sizes_of, train
 
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
 ROUNDING = {
@@ -40,19 +40,21 @@ def past_edge(
     heed: Callable[[], object] = lambda: None,
 ) -> int | None:
     """The first step of a run at which learning rate × sharpness exceeds 2; None if it does at no rise of
-    its loss.
+    its loss, and where a task has too many dimensions for moments.
 
     The run is repeated by the fast engine from rise to rise, up to one at which it does, and searched by
     halves: since the step that was looked at before, the product is taken to cross 2 once. ``heed`` may
     end that by an exception.
     """
     rises = _rises(run) if run.ended == "finished" else ()
+    dim, _ = sizes = sizes_of(data)
+    if isinstance(data, RegressionTask) and len(rises):
+        if feature_count(model, *sizes) > MOST_FEATURES:
+            return None
+        data = averages(data, model)
     if not len(rises):
         return None
-    dim, _ = sizes = sizes_of(data)
-    kind = run.engine  # of averages: there is no other
-    if isinstance(data, Sequences):
-        kind = choose(model, "auto", sizes)
+    kind = choose(model, "auto", sizes)
     if kind == "moments" and isinstance(data, Sequences):
         data = of_sequences(data, model)
     gradient = _gradient(kind, model, data, start)
@@ -65,7 +67,6 @@ def past_edge(
         """Before each of ``steps``, counted from ``start``; None where the loss was no longer finite: past
         the edge a repeated run may go on otherwise."""
         history = train(model, data, max(1, int(steps[-1])), lr, start=start, snapshots=steps,
-                        engine="auto" if isinstance(data, Sequences) else kind,
                         progress=lambda _: None)  # fmt: skip
         heed()  # it may have been cut
         left = len(history.loss) - 1 if history.ended == "diverged" else np.inf
@@ -141,16 +142,11 @@ def _flat(parts: Factors) -> np.ndarray:
     return np.concatenate([np.asarray(part, dtype=float).ravel() for part in parts])
 
 
-def _gradient(kind: str, model: Model, data: Data, start: Weights) -> Gradient:
+def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights) -> Gradient:
     """∂L/∂factors by the engine's own pass."""
-    if kind == "population":
-        from iclcore import population
-
-        return lambda factors: population.gradient(factors, data, model)
     if kind == "moments":
         from iclcore.descent import gradient
 
-        data = averages(data, model)
         return lambda factors: gradient(factors, data)
     if kind == "rows":
         from iclcore.softmax import QueryRow

@@ -11,7 +11,6 @@ from iclcore.cli import main
 from iclcore.descent import gradient as gradient_of_moments
 from iclcore.models import predictor
 from iclcore.moments import averages
-from iclcore.population import gradient
 from iclcore.stability import stable_rate
 from iclcore.sweep import sweep
 from iclcore.sweep.plan import Plan, carry_out, grid, prepare
@@ -30,6 +29,28 @@ MODELS = [
     (TURNED, CubicMLP(4, 1e-3, divisor="context")),
 ]
 STEPS = 6000
+
+
+def gradient(factors, task, model):
+    """∂L/∂factors, written plainly, in the axes of the inputs."""
+    a, b = theory.rates(task, model.divisor)
+    lam = task.eigenvalues
+    basis = task.eigenvectors
+    *parts, v = factors
+    m = basis.T @ predictor(factors) @ basis
+    pull = np.zeros((task.dim, parts[0].shape[-1]))  # (D of the query, the key's entries)
+    pull[:, : task.dim] = basis @ (2 * (m * np.outer(b / lam, lam) - np.diag(a))).T @ basis.T
+    u = v[:, 0, -1, None, None]
+    if len(parts) == 1:
+        slopes = [u * pull]
+        dv = np.einsum("hda,da->h", parts[0], pull)
+    else:
+        key, query = parts
+        slopes = [u * (query @ pull), u * (key @ pull.T)]
+        dv = np.einsum("hra,hrd,da->h", key, query, pull)
+    dlast = np.zeros(v.shape)
+    dlast[:, 0, -1] = dv
+    return (*slopes, dlast)
 
 
 @pytest.mark.parametrize("task, model", MODELS, ids=lambda each: type(each).__name__)

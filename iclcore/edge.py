@@ -11,13 +11,19 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from iclcore.history import History
-from iclcore.models import Factors, Model, Weights
-from iclcore.moments import Moments, of_sequences
-from iclcore.task import Sequences
-from iclcore.trainer import choose, train
+from iclcore.models import Factors, Model, Weights, feature_count
+from iclcore.moments import Data, Moments, averages, of_sequences
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import MOST_FEATURES, choose, sizes_of, train
 
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
-ROUNDING = {"moments": 1e-11, "autograd": 1e-11, "rows": 1e-6, "published": 1e-6}
+ROUNDING = {
+    "moments": 1e-11,
+    "population": 1e-11,
+    "autograd": 1e-11,
+    "rows": 1e-6,
+    "published": 1e-6,
+}
 AT_A_TIME = 33  # weights looked at in one run
 RISES = 6  # looked into, of those that are the largest so far
 NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
@@ -27,26 +33,28 @@ Gradient = Callable[[Factors], Factors]
 
 def past_edge(
     model: Model,
-    data: Sequences | Moments,
+    data: Data,
     start: Weights,
     lr: float,
     run: History,
     heed: Callable[[], object] = lambda: None,
 ) -> int | None:
     """The first step of a run at which learning rate × sharpness exceeds 2; None if it does at no rise of
-    its loss.
+    its loss, and where a task has too many dimensions for moments.
 
     The run is repeated by the fast engine from rise to rise, up to one at which it does, and searched by
     halves: since the step that was looked at before, the product is taken to cross 2 once. ``heed`` may
     end that by an exception.
     """
     rises = _rises(run) if run.ended == "finished" else ()
+    dim, _ = sizes = sizes_of(data)
+    if isinstance(data, RegressionTask) and len(rises):
+        if feature_count(model, *sizes) > MOST_FEATURES:
+            return None
+        data = averages(data, model)
     if not len(rises):
         return None
-    sizes = data.features if isinstance(data, Moments) else None
-    dim = sizes.dim if sizes else data.x.shape[2]
-    outputs = sizes.outputs if sizes else data.y.shape[2]
-    kind = choose(model, "auto", (dim, outputs))
+    kind = choose(model, "auto", sizes)
     if kind == "moments" and isinstance(data, Sequences):
         data = of_sequences(data, model)
     gradient = _gradient(kind, model, data, start)

@@ -56,10 +56,14 @@ class Model:
         outputs: int = 1,
         seed: int = 0,
         draw: Callable[[Sequence[Layer]], Weights] | None = None,
+        whole: bool = True,
     ) -> Weights:
-        """Gaussian weights, with those set to zero that would leave the paper's subspace."""
+        """Gaussian weights, with those set to zero that would leave the paper's subspace.
+
+        Not ``whole``, values are their last rows only, which reach ŷ: the rest is 8 MB a head at D = 1,000.
+        """
         layers = self.layers(dim, outputs)
-        weights = draw(layers) if draw else _gaussian(layers, seed)
+        weights = draw(layers) if draw else _gaussian(layers, seed, 0 if whole else outputs)
         return self._enter_subspace(weights, dim)
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
@@ -83,7 +87,8 @@ class MergedAttention(Model):
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         # the query's token has y = 0, and only the last `outputs` rows of a value reach ŷ
-        return weights["key_query"][..., :dim, :], weights["value"][..., dim:, :]
+        scores = weights["key_query"]
+        return scores[..., :dim, :], weights["value"][..., dim - scores.shape[-1] :, :]
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
         weights["key_query"][:, :dim, -1] = 0
@@ -116,7 +121,8 @@ class SeparateAttention(Model):
         ]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
-        return weights["key"], weights["query"][..., :dim], weights["value"][..., dim:, :]
+        key = weights["key"]
+        return key, weights["query"][..., :dim], weights["value"][..., dim - key.shape[-1] :, :]
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
         weights["key"][:, :, -1] = 0
@@ -155,9 +161,17 @@ def feature_count(model: Model, dim: int, outputs: int) -> int:
     return dim * (dim if isinstance(model, CubicMLP) else size * (size + 1) // 2)
 
 
-def _gaussian(layers: Sequence[Layer], seed: int) -> Weights:
+def _gaussian(layers: Sequence[Layer], seed: int, last: int = 0) -> Weights:
+    """Matrix by matrix, of values only the ``last`` rows are kept; 0 keeps all."""
     rng = np.random.default_rng(seed)
-    return {a.name: a.std * rng.standard_normal((a.count, *a.shape)) for a in layers}
+    kept = {"value": slice(-last, None)}
+    return {
+        a.name: a.std
+        * np.stack(
+            [rng.standard_normal(a.shape)[kept.get(a.name, slice(None))] for _ in range(a.count)]
+        )
+        for a in layers
+    }
 
 
 def scoring(factors: Factors) -> np.ndarray:

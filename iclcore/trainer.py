@@ -19,8 +19,8 @@ from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-ENGINES = ("auto", "moments", "autograd", "published")
-BY_TORCH = ("autograd", "published")
+ENGINES = ("auto", "moments", "population", "autograd", "published")
+BY_TORCH, AVERAGED = ("autograd", "published"), ("moments", "population")
 MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
 TAKEN = ("step", "loss", "value")  # columns of every run
 BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
@@ -55,13 +55,13 @@ def train(
     another ``optimizer``; with a ``batch``, on so many fresh sequences of a task at each step.
 
     It begins at ``start``; without one where the published code does on a published draw, else, or
-    with a ``seed``, at weights drawn from that (0), as fresh sequences are. Linear models run on moments,
-    softmax on the query's row by gradient descent, else by ``autograd``, which runs the torch module;
-    ``published`` runs the operations of the first paper's code in float32. Recorded at every step: loss, each
-    head's value weight, the error on each of ``tests``; all weights at ``snapshots`` (steps, or a number:
-    each so many) and at the end. ``progress`` is told of steps as they are done, instead of a bar on the
-    terminal. A loss that stops being finite ends the
-    run, and a warning says so; Ctrl-C keeps what was recorded.
+    with a ``seed``, at weights drawn from that (0), as fresh sequences are. Linear models run on moments, a
+    task of many dimensions on its closed form (``population``), softmax on the query's row by gradient
+    descent, else by ``autograd``, which runs the torch module; ``published`` runs the operations of the
+    first paper's code in float32. Recorded at every step: loss, each head's value weight, the error on
+    each of ``tests``; all weights at ``snapshots`` (steps, or a number: each so many) and at the end.
+    ``progress`` is told of steps as they are done, instead of a bar on the terminal. A loss that stops
+    being finite ends the run, and a warning says so; Ctrl-C keeps what was recorded.
     """
     history = descend(
         model, data, steps, lr, optimizer=optimizer, batch=batch, start=start, seed=seed, tests=tests,
@@ -114,17 +114,19 @@ def descend(
                 f"{', '.join(TAKEN)}, and no number at the end"
             )
     sets = [data, *tests.values()]
-    given = not isinstance(data, Sequences)
-    sizes = None if given else (data.x.shape[2], data.y.shape[2])
-    kind = choose(model, engine, sizes, optimizer)
+    sizes = None if isinstance(data, Moments) else sizes_of(data)
+    task = data if isinstance(data, RegressionTask) else None
+    kind = choose(model, engine, sizes, task, optimizer)
     rule = {} if optimizer == PLAIN else {"optimizer": optimizer}
     fresh = {}
     if batch is not None:
         fresh["batch"] = int(whole("batch", batch))
-        if not isinstance(data, RegressionTask) or kind != "moments":
+        if task is None or kind != "moments":
             raise ValueError("batch takes a task as data, from which to draw, and a linear model")
-    if kind != "moments" and given:
+    if kind not in AVERAGED and not isinstance(data, Sequences):
         raise ValueError(f"engine {kind} takes sequences as data, not averages")
+    if tests and kind == "population":
+        raise ValueError("tests takes none with engine population: moments has them")
     for each in (each for each in sets if isinstance(each, Sequences)):
         if not (np.isfinite(each.x).all() and np.isfinite(each.y).all()):
             raise ValueError("data takes finite numbers; there is one that is not")
@@ -138,17 +140,17 @@ def descend(
     clock = time.perf_counter()
     if kind == "moments":
         sets = [averages(each, model) for each in sets]
-        dim, outputs = sets[0].features.dim, sets[0].features.outputs
-    else:
-        dim, outputs = data.x.shape[2], data.y.shape[2]
+    dim, outputs = sizes_of(data)
     if start is None and seed is None and hasattr(data, "start"):
         start = data.start(model)
     elif start is None:
-        start = model.start(dim, outputs, seed or 0)
+        start = model.start(dim, outputs, seed or 0, whole=kind != "population")
     weights = {name: np.array(array, dtype=float) for name, array in start.items()}
     wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
-    if {name: array.shape for name, array in weights.items()} != wanted:
-        raise ValueError(f"start takes {wanted}, not { {n: w.shape for n, w in weights.items()} }")
+    shapes = {name: array.shape for name, array in weights.items()}
+    fewer = wanted | {"value": (model.heads, outputs, dim + outputs)}  # rows: those that reach ŷ
+    if shapes not in ([wanted, fewer] if kind in AVERAGED else [wanted]):
+        raise ValueError(f"start takes {wanted}, not {shapes}")
     first = {name: array.copy() for name, array in weights.items()}
     task = data if isinstance(data, RegressionTask) else data.task
     seconds["moments"] = time.perf_counter() - clock
@@ -178,6 +180,7 @@ def descend(
             ended=ended,
             engine=descent.engine,
             moments=sets[0] if kind == "moments" and not fresh else None,
+            floor_found=getattr(descent, "floor", None),
             seconds=seconds,
             kept=np.array(list(taken), dtype=int),
             snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
@@ -190,29 +193,57 @@ def choose(
     model: Model,
     engine: str = "auto",
     sizes: tuple[int, int] | None = None,
+    task: RegressionTask | None = None,
     optimizer: Optimizer = PLAIN,
 ) -> str:
-    """The engine for a model: ``moments``, ``rows``, ``autograd`` or ``published``.
+    """The engine for a model: ``moments``, ``population``, ``rows``, ``autograd`` or ``published``.
 
-    ``sizes`` are D and O. Moments hold F² numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes
-    autograd, as it does for softmax by anything but gradient descent, which is all that rows have.
+    ``sizes`` are D and O; ``task``, if the data are infinitely many of its sequences. Moments hold F²
+    numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes autograd, of a task population. Softmax by
+    anything but gradient descent, which is all that rows have, goes by autograd.
     """
     choice("engine", engine, ENGINES)
     softmax = model.softmax
-    if engine == "moments" and softmax:
-        raise ValueError("engine moments takes linear models: softmax has no finite moments")
+    if engine in AVERAGED and softmax:
+        raise ValueError(f"engine {engine} takes linear models: softmax has no finite moments")
     if engine == "auto" and softmax:
         return "rows" if optimizer == PLAIN else "autograd"
+    if engine == "population":
+        return _closed(task, optimizer)
     if engine not in BY_TORCH and sizes:
         size = feature_count(model, *sizes)
         if size > MOST_FEATURES:
             if engine == "moments":
                 raise ValueError(
                     f"engine moments takes at most {MOST_FEATURES:,} features, not {size:,} "
-                    f"(D = {sizes[0]}): autograd does without"
+                    f"(D = {sizes[0]}): {'population' if task else 'autograd'} does without"
                 )
-            return "autograd"
+            return _closed(task, optimizer) if task else "autograd"
     return "moments" if engine == "auto" else engine
+
+
+def _closed(task: RegressionTask | None, optimizer: Optimizer) -> str:
+    """``population``, of a task that it can."""
+    if optimizer != PLAIN:
+        raise ValueError(
+            f"optimizer takes plain gradient descent with engine population, not {optimizer}"
+        )
+    if task is None:
+        raise ValueError("engine population takes infinitely many sequences, a task as data")
+    if task.outputs != 1 or task.in_context != 1:
+        raise ValueError(
+            "engine population takes one output and in_context 1, not "
+            f"{task.outputs} and {task.in_context:g} (D = {task.dim})"
+        )
+    return "population"
+
+
+def sizes_of(data: Data) -> tuple[int, int]:
+    """D and O."""
+    if isinstance(data, Sequences):
+        return data.x.shape[2], data.y.shape[2]
+    sizes = data.features if isinstance(data, Moments) else data
+    return sizes.dim, sizes.outputs
 
 
 def load(sets: Iterable[Data], model: Model) -> None:
@@ -228,6 +259,8 @@ def _engine(kind: str) -> type:
         from iclcore.descent import MomentDescent as engine
     elif kind == "batches":
         from iclcore.descent import BatchDescent as engine
+    elif kind == "population":
+        from iclcore.population import PopulationDescent as engine
     elif kind == "rows":
         from iclcore.softmax import RowDescent as engine
     elif kind == "published":

@@ -58,8 +58,8 @@ def test_two_populations_at_every_rank():
 
 
 def test_time_near_a_level_does_not_hang_on_a_last_bit():
-    """A straight fall from 1 to 0 in two steps is within .1 of .5 for .2 of the way: .4 steps; at rest, all of
-    them. The border is passed half way between two steps, and moves with the loss."""
+    """A straight fall from 1 to 0 in two steps is within .1 of .5 for .2 of the way: .4 steps; at rest,
+    all of them. The border is passed between two steps, and moves with the loss."""
     falls, rests = np.array([1.0, 0.5, 0.0]), np.array([0.5, 0.5, 0.5])
     close(measure.steps_near(falls, np.array([0.5, 0.9, 2.0]), 0.1), [0.4, 0.4, 0.0])
     close(measure.steps_near(rests, np.array([0.5, 0.9]), 0.1), [2.0, 0.0])

@@ -18,7 +18,7 @@ ROOMS = {
     "softmax": "lanes query_row softmax",
     "theory": "theory",
     "history": "history",
-    "engines": "descent trainer",
+    "engines": "descent population trainer",
     "stability": "edge stability",
     "heads": "spectral multihead",
     "style": "style",

@@ -16,6 +16,7 @@ from importlib import import_module
 from iclcore import __version__
 from iclcore.cli.parser import (
     COUNT,
+    MANY,
     NOISE,
     POSITIVE,
     SEED,
@@ -126,7 +127,8 @@ def train_flags(parser: Parser) -> None:
         help="train on arrays of your own: x (P, T, D), y (P, T) or (P, T, O), the query last")  # fmt: skip
     add("--icl", dest="in_context", type=SHARE,
         help="share of sequences with a task vector of their own (1)")  # fmt: skip
-    add("--trainset_size", dest="sequences", type=COUNT, help="training sequences (5000)")
+    add("--trainset_size", dest="sequences", type=MANY,
+        help="training sequences (5000); inf: all there are, without a draw")  # fmt: skip
     add("--testset_size", "--testset", dest="tests", type=SIZE,
         help="sequences of each test set (0)")  # fmt: skip
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
@@ -135,7 +137,8 @@ def train_flags(parser: Parser) -> None:
     add("--momentum", type=SHARE, help="as torch.optim.SGD has it (0)")
     add("--weight_decay", type=NOISE, help="as torch.optim has it: added to the gradient (0)")
     add("--engine", default="auto",
-        help="moments, autograd or published; auto: the fast one that gives the published curve")  # fmt: skip
+        help="moments, population (of inf), autograd or published; auto: the fast one that gives the "
+        "published curve")  # fmt: skip
     add("--seed", type=SEED, default=10, help="same seed, same curve")
 
 

@@ -46,16 +46,19 @@ def largest(numbers: dict[str, int]) -> str:
     return max(numbers, key=numbers.__getitem__)
 
 
-def of_shapes(task: RegressionTask | Sequences, model: Model) -> Counter[str]:
+def of_shapes(
+    task: RegressionTask | Sequences, model: Model, rows: int | None = None
+) -> Counter[str]:
     """What depends on the shapes alone. Weights are drawn, stacked, in the engine, with gradients, kept:
     eight copies, each drawn as a tensor. Where the edge of stability is looked for, AT_A_TIME of them are
-    stacked. And the covariance, and a table of features."""
+    stacked. And the covariance, and a table of features. Of a value ``rows``, if not all."""
     wide = {"--in_dim": task.dim, "--out_dim": task.outputs}
     if isinstance(task, Sequences):
         wide = {"--data": task.dim + task.outputs}
     deep = {"--heads": model.heads, "--rank": getattr(model, "rank", 0)}
     layers = model.layers(task.dim, task.outputs)
-    numbers = sum(layer.count * layer.shape[0] * layer.shape[1] for layer in layers)
+    heights = {"value": rows} if rows else {}
+    numbers = sum(a.count * heights.get(a.name, a.shape[0]) * a.shape[1] for a in layers)
     found = Counter()
     found[largest(wide | deep)] += 16 * (4 + AT_A_TIME) * numbers
     found[largest(wide | deep)] += 400 * sum(layer.count for layer in layers)
@@ -67,16 +70,19 @@ def of_run(run: Plan) -> Counter[str]:
     """Of each flag that decides how much. Torch keeps what it needs for the gradient of every length."""
     task, heads, kind = run.data, run.model.heads, run.kind
     tokens, dim, size = task.context + 1, task.dim, task.dim + task.outputs
-    most = max(run.count, run.tests)  # the largest set: only one is worked on at a time
+    drawn = run.count or 0  # of infinitely many none
+    most = max(drawn, run.tests)  # the largest set: only one is worked on at a time
     seen = (task.lengths[0] + tokens) * len(task.lengths) // 2  # of a sequence, in all its lengths
-    found = of_shapes(task, run.model)
+    closed = kind == "population"
+    found = of_shapes(task, run.model, task.outputs if closed else None)
     count = feature_count(run.model, dim, task.outputs)
-    if not run.model.softmax and count <= MOST_FEATURES:  # whatever the engine: edge takes moments
+    # whatever the engine: edge takes moments
+    if not run.model.softmax and not closed and count <= MOST_FEATURES:
         found["--data" if run.own else "--in_dim"] += (
             8 * count * (count * (13 if run.tests else 7) + moments.CHUNK)
         )
     # of each sequence, and then of the set that is worked on
-    if kind == "moments":
+    if kind == "moments" or closed:
         held, work = 0, 0
     elif kind == "rows":  # blocks of float32, made by three copies of the longest
         held, work = 4 * size * seen, 12 * size * tokens * most
@@ -84,17 +90,17 @@ def of_run(run: Plan) -> Counter[str]:
         held, work = 24 * size * seen, 24 * dim**2 * most
     elif kind == "published":  # every token's output, every score
         held = 4 * size * seen
-        work = 4 * heads * seen * (tokens + 4 * size) * run.count + 12 * tokens**2 * most
+        work = 4 * heads * seen * (tokens + 4 * size) * drawn + 12 * tokens**2 * most
     else:  # tokens of every length, by the run and, while edge looks, twice more. A head's scores and what
         # it makes of a sequence, thrice: what a length leaves is too small for the next, and not used again
         wide = size + getattr(run.model, "rank", 0)
         held, work = 24 * size * seen, 24 * heads * (seen + len(task.lengths) * wide) * most
     if run.own:  # in float64, and as read
-        found["--data"] += run.count * (held + 16 * tokens * size) + work
+        found["--data"] += drawn * (held + 16 * tokens * size) + work
     else:  # in float32 with its W, five times while it is whitened; drawn in float64
         held += 4 * tokens * size + 20 * dim * task.outputs
-        drawn = 24 * min(most, DRAWN) * tokens * dim
-        found["--trainset_size"] = run.count * held + max(drawn, work)
+        wide = 24 * min(most, DRAWN) * tokens * dim
+        found["--trainset_size"] = drawn * held + max(wide, work)
         found["--testset_size"] = 2 * run.tests * held
     found["--epoch"] = 16 * run.steps * (3 + heads)
     return found

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -60,6 +61,11 @@ COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
 SEED = flag(checks.seed, int)
 POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
 NOISE = flag(checks.least, float, 0)
+
+
+def MANY(text: str) -> float:
+    """An argparse type: a count, or inf."""
+    return math.inf if text == "inf" else COUNT(text)
 
 
 def context(least: int) -> Callable:

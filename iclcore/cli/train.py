@@ -36,7 +36,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     with noted():  # a second Ctrl-C must not cost what the first one kept
         history = carry_out(starts, plan.name)
         if history.past_edge is not None:
-            other = "; --engine published goes on as the authors' code does"
+            other = "; --engine published goes on as the authors' code does" * bool(plan.sequences)
             print(
                 f"from step {history.past_edge} learning rate × sharpness exceeds 2, and rounding "
                 f"decides how the run goes on{other * (history.engine != 'published')}",
@@ -54,11 +54,14 @@ def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
         if config.DISABLE_JIT:
             refuse("argument --softmax: takes compiled code, but NUMBA_DISABLE_JIT is set")
     data = own_data(options, refuse) if options.data else task_of(options)
-    within(of_shapes(data, model), refuse)  # of which a run makes a table
     names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
+    own = chosen(options, *names)
+    if own.get("sequences") == math.inf:
+        own["sequences"] = None
+    else:
+        within(of_shapes(data, model), refuse)  # of which a run makes a table
     try:
-        optimizer = optimizer_of(options, refuse)
-        return Plan(data, model, optimizer=optimizer, **chosen(options, *names))
+        return Plan(data, model, optimizer=optimizer_of(options, refuse), **own)
     except ValueError as error:
         name, _, takes = str(error).partition(" ")
         refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")

@@ -14,13 +14,13 @@ from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import CubicMLP, Model, Weights, trainable
-from iclcore.moments import Moments, of_sequences
+from iclcore.moments import Data, averages, of_sequences
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import choose, descend, load
+from iclcore.trainer import AVERAGED, choose, descend, load
 from iclcore.versions import here, versions
 
-Sets = dict[str, Sequences | Moments]
+Sets = dict[str, Data]
 AFFORDABLE, AT_ONCE = 5e9, 3e7  # scores in all and a step: published, about 20 s and a gigabyte
 
 # python has no say in a training run; the processor has, in its last digits: results of another one
@@ -32,13 +32,14 @@ MATTER = ("iclcore", "numpy", "numba", "scipy", "torch")
 class Plan:
     """A model to be trained: everything that its numbers depend on, but versions.
 
-    ``data`` is a task, of which the published draw is taken, or sequences of one's own, known by a digest of
-    their content; on these ``seed`` is that of the start alone.
+    ``data`` is a task, of which the published draw is taken, or sequences of one's own, known by a digest
+    of their content; on these ``seed`` is that of the start alone. With None for the ``sequences`` of a
+    task they are infinitely many: there is no draw either.
     """
 
     data: RegressionTask | Sequences
     model: Model
-    sequences: int = 5000
+    sequences: int | None = 5000
     tests: int = 0
     steps: int = 6001
     lr: float = 1e-3
@@ -53,13 +54,21 @@ class Plan:
         positive("lr", self.lr)
         instance("data", self.data, RegressionTask, Sequences)
         trainable("model", self.model)
-        _ = self.kind  # refuses an engine that cannot
+        kind = self.kind  # refuses an engine that cannot
         if self.own:
             for name in ("sequences", "tests"):
                 if getattr(self, name) != getattr(Plan, name):
                     raise ValueError(f"{name} goes with a task, of which so many are drawn")
             return
         enough_to_whiten("tests", whole("tests", self.tests, least=0), self.data.dim)
+        if self.sequences is None:
+            if kind not in AVERAGED:
+                raise ValueError(
+                    f"sequences takes a number with engine {kind}, not infinitely many"
+                )
+            if self.tests:
+                raise ValueError(f"tests takes 0 with infinitely many sequences, not {self.tests}")
+            return
         whole("sequences", self.sequences)
         if self.data.in_context == 1:
             enough_to_whiten("sequences", self.sequences, self.data.dim)
@@ -75,8 +84,8 @@ class Plan:
         return self.data.task if self.own else self.data
 
     @property
-    def count(self) -> int:
-        """Training sequences."""
+    def count(self) -> int | None:
+        """Training sequences; None of infinitely many."""
         return len(self.data) if self.own else self.sequences
 
     @property
@@ -85,7 +94,10 @@ class Plan:
         plain = {f.name: getattr(self, f.name) for f in fields(self)} | {"sequences": self.count}
         for part in ("data", "model", "optimizer"):
             del plain[part]
-        source = {"data": self.data.digest} if self.own else {"draws": "reference"}
+        if self.own:
+            source = {"data": self.data.digest}
+        else:
+            source = {"draws": "reference" if self.sequences else "population"}
         parts = describe(*filter(None, [self.task, self.model, self.optimizer]))
         return plain | parts | source
 
@@ -111,13 +123,13 @@ class Plan:
     @cached_property
     def kind(self) -> str:
         """The engine that ``engine`` stands for."""
-        sizes = self.data.dim, self.data.outputs
-        return choose(self.model, self.engine, sizes, self.optimizer)
+        sizes, drawn = (self.data.dim, self.data.outputs), self.own or self.sequences
+        return choose(self.model, self.engine, sizes, None if drawn else self.data, self.optimizer)
 
     @property
     def scores(self) -> float:
         """Scores of a token against a token that the published operations compute at each step."""
-        sequences = self.count + 2 * self.tests
+        sequences = (self.count or 0) + 2 * self.tests
         return sequences * self.model.heads * sum(n**2 for n in self.data.lengths)
 
     @property
@@ -177,6 +189,8 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
     """The starts of runs that share a draw, by the names of the runs: sequences are drawn once, moments
     taken once."""
     first, clock = runs[0], time.perf_counter()
+    if first.sequences is None:
+        return {run.name: _undrawn(run) for run in runs}
     if not first.own:
         from iclcore import reference  # loads torch
     loading, clock = time.perf_counter() - clock, time.perf_counter()
@@ -201,6 +215,14 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
         weights = run.model.start(*sizes) if run.own else draw.start(run.model)
         starts[run.name] = Start(run, sets[kind][0], weights, sets[kind][1])
     return starts
+
+
+def _undrawn(run: Plan) -> Start:
+    clock, task, closed = time.perf_counter(), run.task, run.kind == "population"
+    data = task if closed else averages(task, run.model)
+    weights = run.model.start(task.dim, task.outputs, run.seed, whole=not closed)
+    seconds = {"loading": 0.0, "data": 0.0, "moments": time.perf_counter() - clock}
+    return Start(run, {"train": data}, weights, seconds)
 
 
 def carry_out(

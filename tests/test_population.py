@@ -1,0 +1,207 @@
+"""The engine for many dimensions: the moments' numbers where these can be had, and its own plain gradient."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import close
+
+from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention, theory, train
+from iclcore.cli import main
+from iclcore.descent import gradient as gradient_of_moments
+from iclcore.models import predictor
+from iclcore.moments import averages
+from iclcore.stability import stable_rate
+from iclcore.sweep import sweep
+from iclcore.sweep.plan import Plan, carry_out, grid, prepare
+from iclcore.trainer import choose
+
+EIGHT = RegressionTask(dim=8, spectrum="power", seed=3)
+TURNED = RegressionTask.of_covariance(EIGHT.covariance, context=9)
+LENGTHS = RegressionTask(dim=8, context=5, every_length=True)
+WIDE = RegressionTask(dim=40)
+MODELS = [
+    (EIGHT, SeparateAttention(9, 2e-2)),  # more rows than D
+    (EIGHT, SeparateAttention(7, 2e-2)),  # fewer
+    (TURNED, SeparateAttention(2, 2e-2, rank=3)),
+    (LENGTHS, SeparateAttention(4, 2e-2, rank=4, divisor="tokens")),
+    (EIGHT, MergedAttention(3, 1e-3)),
+    (TURNED, CubicMLP(4, 1e-3, divisor="context")),
+]
+STEPS = 6000
+
+
+def gradient(factors, task, model):
+    """∂L/∂factors, written plainly, in the axes of the inputs."""
+    a, b = theory.rates(task, model.divisor)
+    lam = task.eigenvalues
+    basis = task.eigenvectors
+    *parts, v = factors
+    m = basis.T @ predictor(factors) @ basis
+    pull = np.zeros((task.dim, parts[0].shape[-1]))  # (D of the query, the key's entries)
+    pull[:, : task.dim] = basis @ (2 * (m * np.outer(b / lam, lam) - np.diag(a))).T @ basis.T
+    u = v[:, 0, -1, None, None]
+    if len(parts) == 1:
+        slopes = [u * pull]
+        dv = np.einsum("hda,da->h", parts[0], pull)
+    else:
+        key, query = parts
+        slopes = [u * (query @ pull), u * (key @ pull.T)]
+        dv = np.einsum("hra,hrd,da->h", key, query, pull)
+    dlast = np.zeros(v.shape)
+    dlast[:, 0, -1] = dv
+    return (*slopes, dlast)
+
+
+@pytest.mark.parametrize("task, model", MODELS, ids=lambda each: type(each).__name__)
+def test_a_whole_training_is_that_on_moments(task, model):
+    """Through all plateaus that come, to what rounding can move.
+
+    A step rounds each weight to a few parts in 2⁵³, so small weights are off by δ = 4·2⁻⁵³ STEPS of
+    themselves at most, and an escape that takes 1/s₀ by δ of that. The loss falls within about 1/s* (of
+    order one, as is the loss): it is off by δ/s₀ at most, s₀ being the least scale of a start.
+    """
+    lr = 0.8 * stable_rate(task, model)
+    slow, fast = (
+        train(model, task, STEPS, lr, seed=1, snapshots=[0, STEPS], engine=engine)
+        for engine in ("moments", "population")
+    )
+    assert (slow.engine, fast.engine) == ("moments", "population")
+    assert fast.loss[-1] < 0.75 * fast.loss[0]  # it has left its first plateau
+    within = 4 * 2**-53 * STEPS / model.init
+    close(fast.loss, slow.loss, within)
+    close(fast.value, slow.value, within)
+    close(fast.predictors, slow.predictors, within)
+    close(fast.floor, slow.floor)
+
+
+@pytest.mark.parametrize("task, model", MODELS, ids=lambda each: type(each).__name__)
+def test_the_plain_gradient_is_that_of_moments(task, model):
+    factors = model.factors(replace(model, init=0.7).start(task.dim, seed=5), task.dim)
+    known = gradient_of_moments(factors, averages(task, model))
+    for found, wanted in zip(gradient(factors, task, model), known, strict=True):
+        close(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SeparateAttention(12, 0.4, rank=2),
+        SeparateAttention(9, 0.4, rank=5),
+        MergedAttention(3, 0.1),
+    ],
+    ids=["few rows", "many rows", "merged"],
+)
+def test_steps_in_many_dimensions_follow_the_plain_gradient(model):
+    """Where no moments can be had, and by itself."""
+    run = train(model, WIDE, 3, 0.02, seed=2)
+    assert run.engine == "population"
+    weights = model.start(40, seed=2)
+    for step in range(3):
+        factors = model.factors(weights, 40)
+        made = theory.population_loss(WIDE, predictor(factors), model.divisor)
+        close(run.loss[step], made)
+        for view, slope in zip(factors, gradient(factors, WIDE, model), strict=True):
+            view[...] -= 0.02 * slope
+    for found, wanted in zip(model.factors(run.final, 40), model.factors(weights, 40), strict=True):
+        close(found, wanted)
+
+
+def test_values_are_kept_as_far_as_they_reach_the_answer():
+    """The rest of a value matrix never moves, and at D = 1,000 it is 8 MB a head."""
+    model = SeparateAttention(3, 0.1, rank=2)
+    run = train(model, WIDE, 2, 0.02, seed=4)
+    whole = model.start(40, seed=4)
+    assert run.start["value"].shape == (3, 1, 41)
+    close(run.start["value"], whole["value"][:, -1:])
+    close(run.start["query"], whole["query"])
+    # it goes on from its end, here and on moments; torch's module takes whole matrices
+    close(train(model, WIDE, 1, 0.02, start=run.final).loss[0], _loss_after(run))
+    eight = train(model, EIGHT, 5, 0.02, seed=4, engine="population")
+    on = [train(model, EIGHT, 4, 0.02, start=eight.final, engine=e) for e in ("auto", "population")]
+    close(on[0].loss, on[1].loss)
+    with pytest.raises(ValueError, match="start takes"):
+        train(model, EIGHT.sample(50), 1, 0.02, start=eight.final, engine="autograd")
+
+
+def _loss_after(run):
+    factors = run.model.factors(run.final, 40)
+    return theory.population_loss(WIDE, predictor(factors), run.model.divisor)
+
+
+def test_what_it_cannot_is_refused_before_any_work():
+    model = SeparateAttention()
+    sizes = 40, 1
+    assert choose(model, "auto", sizes) == "autograd"  # of sequences
+    assert choose(model, "auto", sizes, WIDE) == "population"
+    assert choose(model, "auto", (8, 1), EIGHT) == "moments"
+    for lacking in (replace(WIDE, in_context=0.5), replace(WIDE, outputs=2)):
+        for engine in ("auto", "population"):
+            with pytest.raises(ValueError, match="one output and in_context 1"):
+                train(model, lacking, 1, 0.1, engine=engine)
+    with pytest.raises(ValueError, match="population does without"):
+        train(model, WIDE, 1, 0.1, engine="moments")
+    with pytest.raises(ValueError, match="infinitely many sequences"):
+        train(model, EIGHT.sample(9), 1, 0.1, engine="population")
+    with pytest.raises(ValueError, match="linear models"):
+        train(replace(model, softmax=True), WIDE, 1, 0.1, engine="population")
+    with pytest.raises(ValueError, match="tests takes none"):
+        train(model, WIDE, 1, 0.1, tests={"other": WIDE})
+    outside = model.start(40)
+    outside["key"][0, 0, -1] = 1e-9
+    with pytest.raises(ValueError, match="subspace"):
+        train(model, WIDE, 1, 0.1, start=outside)
+
+
+def test_a_run_that_diverges_ends():
+    with pytest.warns(UserWarning, match="stopped being finite"):
+        run = train(SeparateAttention(3, 1.0), WIDE, 500, 1e3)
+    assert run.ended == "diverged" and np.isfinite(run.loss[:-1]).all()
+
+
+# -- many runs, the command -----------------------------------------------------------------------
+
+BASE = Plan(WIDE, SeparateAttention(3, 0.1), sequences=None, steps=30, lr=0.02)
+
+
+def test_a_sweep_without_a_draw(tmp_path):
+    """As every run is alone; of few dimensions on moments, so with a share and outputs too."""
+    small = replace(BASE, task=RegressionTask(dim=3, outputs=2, in_context=0.3))
+    runs = [*grid(BASE, rank=(1, 20), seed=(0, 1)), small]
+    swept = sweep(runs, tmp_path / "out")
+    for run in runs:
+        alone = train(run.model, run.task, 30, 0.02, seed=run.seed)
+        found = swept.history(run)
+        np.testing.assert_array_equal(found.loss, alone.loss)
+        assert found.engine == ("moments" if run is small else "population")
+        assert found.settings["sequences"] is None and found.settings["draws"] == "population"
+        close(found.floor, alone.floor)
+    assert sweep(runs, tmp_path / "out").found == 5
+
+
+def test_the_edge_of_stability_is_found_there_too():
+    """At a rate that is stable at first and not at the end; of MLP(z) all weights are in the subspace."""
+    model = CubicMLP(4, 0.1)
+    plan = Plan(EIGHT, model, None, steps=1500, lr=1.5 * stable_rate(EIGHT, model), seed=1)
+    plans = plan, replace(plan, engine="population")
+    first, other = (carry_out(prepare([each]), each).past_edge for each in plans)
+    assert first == other > 0
+
+
+def test_the_command(in_folder, capsys):
+    flags = "train --model attnS --heads 3 --in_dim 40 --trainset_size inf --epoch 30 --lr 0.02 --seed 5"
+    assert main([*flags.split(), "--save", "run.npz"]) == 0
+    assert "engine population" in capsys.readouterr().out
+    refusals = {
+        "--engine population": "--engine: population takes infinitely many",
+        "--trainset_size inf --softmax": "--trainset_size: takes a number",
+        "--trainset_size inf --engine autograd": "--trainset_size: takes a number",
+        "--trainset_size inf --testset_size 9": "--testset_size: takes 0",
+        "--trainset_size inf --in_dim 40 --icl 0.5": "--engine: population takes one output",
+        "--trainset_size inf --in_dim 99999 --model attnS": "--in_dim: takes less",
+        "--trainset_size nan": "--trainset_size: takes a whole number",
+    }
+    for line, said in refusals.items():
+        with pytest.raises(SystemExit):
+            main(["train", *line.split()])
+        assert said in capsys.readouterr().err, line

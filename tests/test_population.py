@@ -166,7 +166,7 @@ BASE = Plan(WIDE, SeparateAttention(3, 0.1), sequences=None, steps=30, lr=0.02)
 
 def test_a_sweep_without_a_draw(tmp_path):
     """As every run is alone; of few dimensions on moments, so with a share and outputs too."""
-    small = replace(BASE, task=RegressionTask(dim=3, outputs=2, in_context=0.3))
+    small = replace(BASE, data=RegressionTask(dim=3, outputs=2, in_context=0.3))
     runs = [*grid(BASE, rank=(1, 20), seed=(0, 1)), small]
     swept = sweep(runs, tmp_path / "out")
     for run in runs:
@@ -184,7 +184,7 @@ def test_the_edge_of_stability_is_found_there_too():
     model = CubicMLP(4, 0.1)
     plan = Plan(EIGHT, model, None, steps=1500, lr=1.5 * stable_rate(EIGHT, model), seed=1)
     plans = plan, replace(plan, engine="population")
-    first, other = (carry_out(prepare([each]), each).past_edge for each in plans)
+    first, other = (carry_out(prepare([each]), each.name).past_edge for each in plans)
     assert first == other > 0
 
 

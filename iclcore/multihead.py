@@ -15,7 +15,7 @@ from jaxtyping import Float
 from iclcore.checks import whole
 from iclcore.extras import needs
 from iclcore.history import History
-from iclcore.spectral import FIGURE_1, chunks, descend, mean_and_error
+from iclcore.spectral import FIGURE_1, MEAN, chunks, descend, mean_and_error
 from iclcore.theory.multihead import MultiTask, check
 from iclcore.threads import one_torch_thread
 
@@ -163,8 +163,7 @@ def train_published(
         weights,
         lambda: _published_sequences(task, batch, generator),
         schedule,
-        {"start": "published", "batch": batch, "seed": seed, "softmax": True},
-        share=1 / task.tasks,
+        {"start": "published", "batch": batch, "seed": seed, "softmax": True, "loss": MEAN},
     )
 
 
@@ -205,10 +204,11 @@ def _sgd(
     draw: Callable[[], tuple[Any, Any, Any]],
     schedule: Sequence[tuple[float, float]],
     settings: dict,
-    share: float = 1.0,
 ) -> History:
-    """Steps on fresh batches, down ``share`` times the loss summed over the tasks."""
+    """Steps on fresh batches, down the loss summed over the tasks, or its MEAN."""
     import torch
+
+    share = 1 / task.tasks if settings.get("loss") == MEAN else 1
 
     weights = {
         name: torch.tensor(value, dtype=torch.float32, requires_grad=True)

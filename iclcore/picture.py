@@ -5,7 +5,7 @@ import numpy as np
 from iclcore import theory
 from iclcore.extras import needs
 from iclcore.history import History
-from iclcore.spectral import spectra
+from iclcore.spectral import share, spectra
 from iclcore.style import DASHED, ORANGE, PALETTE, PINK, Picture, canvas, curve, drawn, levels
 from iclcore.sweep import Plan, Swept
 from iclcore.theory.multihead import MultiTask, flow
@@ -52,7 +52,10 @@ def multihead_run(history: History, task: MultiTask) -> Picture:
     """What ``train --model multihead --show`` shows: the loss, ω and μ, with the flow's."""
     omega, mu = spectra(history)
     t = history.series["time"]
-    path = flow(task, omega[0], mu[0], np.linspace(0, t[-1], 201)) if t[-1] else None
+    path, part = None, share(history)  # the flow's time and loss are those of the sum over tasks
+    if t[-1]:
+        times = np.linspace(0, part * t[-1], 201)
+        path = flow(task, omega[0], mu[0], times, history.settings["width"])
     figure, axes = canvas(columns=3, width=9.6)
     shown = np.unique(np.linspace(0, len(t) - 1, 2000).astype(int))
     axes[0].plot(t[shown], history.loss[shown], color=PINK, linewidth=0.8)
@@ -64,14 +67,14 @@ def multihead_run(history: History, task: MultiTask) -> Picture:
         panel.set(ylabel=f"{name} of each head and task")
     if path:
         for panel, values in (
-            (axes[0], path.loss.sum(-1)),
+            (axes[0], part * path.loss.sum(-1)),
             (axes[1], path.omega),
             (axes[2], path.mu),
         ):
-            panel.plot(path.t, values.reshape(len(path.t), -1), **DASHED)
+            panel.plot(path.t / part, values.reshape(len(path.t), -1), **DASHED)
     for panel in axes:
         panel.set(xlabel="time (sum of learning rates)")
-    axes[0].set(ylabel="loss of all tasks", ylim=(0, None))
+    axes[0].set(ylabel=f"loss, {history.settings['loss']}", ylim=(0, None))
     axes[1].legend(fontsize=8)
     alt = (
         f"Loss of {task.tasks} tasks, from {history.loss[0]:.3g} to {history.loss[-50:].mean():.3g}, "

@@ -17,6 +17,8 @@ from iclcore.theory.multihead import MultiTask, check, root_width
 
 # (until this time, at this learning rate): smaller steps once the noise of SGD is what is seen.
 FIGURE_1 = ((4.0, 0.02), (8.0, 0.01), (12.0, 0.004))
+# What ``loss`` is in a run's settings; by the mean time is I times that of the sum.
+SUM, MEAN = "sum over tasks, mean over contexts", "mean over contexts and tasks"
 # Sequences at once: arrays stay in a core's cache, and a step takes half the time it takes on 256.
 CHUNK = 64
 
@@ -177,6 +179,11 @@ def spectra(
     )
 
 
+def share(history: History) -> float:
+    """What the loss of a run is of the sum over tasks: all, or by the published mean 1/I."""
+    return 1 / history.task.tasks if history.settings["loss"] == MEAN else 1.0
+
+
 def descend(
     engine: str,
     task: MultiTask,
@@ -208,7 +215,9 @@ def descend(
         series |= {f"omega_task{i + 1}": omega[:, :, i], f"mu_task{i + 1}": mu[:, :, i]}
     return History(
         series,
-        describe(task) | {"schedule": [list(map(float, part)) for part in schedule]} | settings,
+        describe(task)
+        | {"schedule": [list(map(float, part)) for part in schedule], "loss": SUM}
+        | settings,
         ended=ended,
         engine=engine,
         seconds={"training": clock.perf_counter() - before},

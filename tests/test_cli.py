@@ -131,6 +131,17 @@ BAD = [
     ("--model multihead --signal 1,2", "--signal", "one number or 3"),
     ("--model multihead --seq_len 2", "--seq_len", "at least 3"),
     ("--model multihead --width 20", "--width", "at least 30"),
+    *(
+        (f"--model multihead --start published --{name} {value}", f"--{name}", f"takes {says}")
+        for name, value, says in (
+            ("dims", "3,4,3", "one size for all tasks with --start published"),
+            ("heads", "2", "3, one a task, with --start published"),
+            ("signal", "1", "no value, s = d, with"),
+            ("width", "40", "no value, d_e is all inputs and labels, with"),
+            ("engine", "spectral", "full with --start published"),
+            ("batch", "1000000000000", "less: this needs"),
+        )
+    ),
     ("--model multihead --lr 0.01", "--lr", "goes with --epoch"),
     ("--model multihead --rank 2", "--rank", "no flag of train --model multihead"),
     ("--model multihead --engine moments", "--engine", "invalid choice"),

@@ -1,27 +1,48 @@
 """The second paper's published code: the same seed gives its curves."""
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from iclcore import multihead, spectral
+from iclcore import History, multihead, spectral
+from iclcore.cli import main
+from iclcore.theory import icl_risk
+from iclcore.theory import multihead as theory
 from iclcore.theory.multihead import MultiTask
 
 CASES = sorted((Path(__file__).parent / "golden" / "heads").glob("*.npz"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_seed_is_the_published_curve(path):
+def test_a_seed_is_the_published_curve(path, in_folder, capsys):
+    """As a command, whose column ``loss`` is the published mean."""
     golden = np.load(path)
     said = json.loads(str(golden["settings"]))
     steps, lr, tasks = said["steps"], said["lr"], said["dy"]
+    flags = {
+        "tasks": tasks,
+        "dims": said["dx"] // tasks,
+        "seq_len": said["L"] + 1,
+        "noise": said["noise_std"] ** 2,
+        "batch": said["number_of_samples"],
+        "lr": lr,
+        "epoch": steps,
+        "seed": said["seed"],
+    }
+    line = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
+    start = shlex.split("train --model multihead --start published --track_value --save F.npz")
+    assert main([*start, *line]) == 0
+    history = History.from_npz("F.npz")
     task = MultiTask([said["dx"] // tasks] * tasks, said["L"], noise=said["noise_std"] ** 2)
-    history = multihead.train_published(
-        task, [(steps * lr, lr)], batch=said["number_of_samples"], seed=said["seed"]
-    )
-    assert len(history.loss) == steps
+    assert history.task == task and len(history.loss) == steps
+    assert history.settings["loss"] == "mean over contexts and tasks"
+    limit = icl_risk.exact_loss(task, *(each.diagonal() for each in theory.limit(task))).mean()
+    # of the last 200 batches, and beside it in the same unit
+    last = f"{history.loss[-200:].mean():.3f}, limit of one head a task {limit:.3f}\n"
+    assert f"(mean over contexts and tasks) {last}" in capsys.readouterr().out
     # Draws are the same on every machine, sums are float32: each step rounds a weight of at most 1.4 by
     # 2⁻²⁴ of itself; were all roundings of one sign, ω and μ, which are products of two, would be off by
     bound = 2 * 1.4 * steps * 2**-24

@@ -156,8 +156,9 @@ def multihead_flags(parser: Parser) -> None:
     add("--noise", type=NOISE, default=0.0, help="variance of labels' noise")
     add("--signal", type=listed(POSITIVE), metavar="s,s,…",
         help="power of the noiseless label: one number or one a task (its d)")  # fmt: skip
-    add("--start", choices=("aligned", "random"), default="aligned",
-        help="head i leans to task i, or log-normal")  # fmt: skip
+    add("--start", choices=("aligned", "random", "published"), default="aligned",
+        help="head i leans to task i; log-normal; or the authors' start, draws and loss, "
+        "the mean over tasks, not their sum")  # fmt: skip
     add("--width", type=COUNT, help="rows d_e of key and query (all inputs)")
     add("--batch", type=COUNT, default=256, help="fresh contexts a step")
     add("--epoch", dest="steps", type=COUNT,

@@ -23,6 +23,8 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
         if len(given) not in (1, tasks):
             refuse(f"argument --{name}: takes one number or {tasks}, one a task, not {len(given)}")
     inputs = dims[0] * tasks if len(dims) == 1 else sum(dims)
+    if options.start == "published":
+        as_published(options, tasks, refuse)
     within(of_run(options, tasks, inputs), refuse)
     dims = dims * tasks if len(dims) == 1 else dims
     if options.dim not in (None, sum(dims)):
@@ -35,14 +37,24 @@ def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
     return MultiTask(dims, options.context, options.signal, options.noise)
 
 
+def as_published(options: argparse.Namespace, tasks: int, refuse: Callable) -> None:
+    """What the published start does not draw is refused."""
+    takes = {
+        "dims": (len(set(options.dims)) == 1, "one size for all tasks"),
+        "heads": (options.heads in (None, tasks), f"{tasks}, one a task,"),
+        "signal": (options.signal is None, "no value, s = d,"),
+        "width": (options.width is None, "no value, d_e is all inputs and labels,"),
+        "engine": (options.engine == "full", "full"),
+    }
+    for name, (drawn, what) in takes.items():
+        if not drawn:
+            refuse(f"argument --{name}: takes {what} with --start published")
+
+
 def run(options: argparse.Namespace, refuse: Callable) -> int:
     task = problem(options, refuse)
     check_files(options, refuse)
     heads = options.heads or task.tasks
-    if options.start == "aligned":
-        start = aligned_start(task, heads)
-    else:
-        start = spectral.random_start(task, heads, np.random.default_rng(options.seed))
     schedule = spectral.FIGURE_1
     if options.lr is not None:
         until = options.steps * options.lr
@@ -52,10 +64,16 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
             )
         schedule = ((until, options.lr),)
     picture = drawing(options)
-    train = multihead.train_full if options.engine == "full" else spectral.train_spectral
-    history = train(
-        task, *start, schedule, batch=options.batch, width=options.width, seed=options.seed
-    )
+    settings = {"batch": options.batch, "seed": options.seed}
+    if options.start == "published":
+        history = multihead.train_published(task, schedule, **settings)
+    else:
+        if options.start == "aligned":
+            start = aligned_start(task, heads)
+        else:
+            start = spectral.random_start(task, heads, np.random.default_rng(options.seed))
+        train = multihead.train_full if options.engine == "full" else spectral.train_spectral
+        history = train(task, *start, schedule, width=options.width, **settings)
     say_owners(history, task)
 
     kept = history.series
@@ -74,18 +92,20 @@ def say_owners(history: History, task: MultiTask) -> None:
     owner = (omega * mu).argmax(0)
     last = history.loss[-200:]
     print(", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner)), end="; ")
-    print(f"mean of the last {len(last)} batch losses {last.mean():.3f}", end="")
+    print(f"last {len(last)} batch losses ({history.settings['loss']}) {last.mean():.3f}", end="")
     if len(set(owner.tolist())) == task.tasks:
         from iclcore.theory import icl_risk
 
         exact = icl_risk.exact_loss(task, *(a.diagonal() for a in limit(task))).sum()
+        exact *= spectral.share(history)
         print(f", limit of one head a task {exact:.3f}", end="")
     print()
 
 
 def of_run(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
     """What a run holds in memory, as ``memory.of_run`` says for the other models."""
-    heads, width = options.heads or tasks, options.width or inputs
+    published = options.start == "published"
+    heads, width = options.heads or tasks, options.width or inputs + tasks * published
     size, context, batch = inputs + tasks, options.context, options.batch
     steps = options.steps or len(spectral.learning_rates(spectral.FIGURE_1))
     shape = {"--tasks": tasks, "--heads": heads, "--dims": inputs // tasks}
@@ -95,7 +115,9 @@ def of_run(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]
         seen += 16 * heads * tasks * (batch // spectral.CHUNK)
     else:
         held += 16 * heads * (2 * width * size + tasks * (size + tasks)) + 8 * inputs * tasks
-        seen = 6 * batch * size * context + 16 * heads * batch * (context + size)
+        seen = (10 if published else 6) * batch * size * context + 16 * heads * batch * (
+            context + size
+        )
         seen += 4 * batch * inputs * tasks
         held += 8 * batch * heads * width
     found = Counter()

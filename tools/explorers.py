@@ -1,15 +1,31 @@
 """Sphinx extension: puts the explorers' scripts beside the pages that show explorers.
 
-A page from disk may import no module, so each explorer comes as one plain script.
+A page from disk may import no module, so each explorer comes as one plain script. A page that is no
+notebook shows an explorer by the directive `explorer`, with the name of its class.
 """
 
 from hashlib import sha256
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
 from sphinx.util.fileutil import copy_asset
 
 from iclbook import explorers
 from iclbook.explorers import bundle
+
+
+class Explorer(SphinxDirective):
+    """What a cell of a notebook would show: a picture, drawn now, that the page's script replaces."""
+
+    required_arguments = 1
+
+    def run(self):
+        (name,) = self.arguments
+        if name not in explorers.__all__:
+            raise self.error(f"explorer takes one of {', '.join(explorers.__all__)}, not {name}")
+        shown = getattr(explorers, name)()
+        return [nodes.raw("", shown.html(shown.picture()), format="html")]
 
 
 def scripts() -> dict[str, str]:
@@ -38,6 +54,7 @@ def setup(app):
     # pages carry the modules' addresses only; they are written anew when a module changes
     parts = [*scripts().values(), bundle.style(), (bundle.FOLDER / "explorers.js").read_text()]
     app.add_config_value("explorers", sha256("".join(parts).encode()).hexdigest(), "html")
+    app.add_directive("explorer", Explorer)
     app.connect("html-page-context", add_loader)
     app.connect("build-finished", stage)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

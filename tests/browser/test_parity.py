@@ -17,7 +17,7 @@ from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, 
 from iclcore.moments import features, mix, of_population, of_sequences
 from iclcore.theory import multihead
 
-MODULES = ("engine", "theory", "moments", "multihead", "task_allocation")
+MODULES = ("front", "engine", "theory", "moments", "multihead", "task_allocation")
 SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 
 
@@ -98,6 +98,24 @@ def test_a_population_run_is_pythons(js, kind, heads, rank, dim, context, seed):
     got = run(js, task, kind, heads, rank, lr, 2000, seed, "context", False)
     close(got["plateaus"], theory.plateau_losses(task))
     close(got["learned"], theory.learned(task, "context"))
+
+
+@pytest.mark.parametrize("init", [0.005, 0.03, 0.3])
+@pytest.mark.parametrize("kind", ["merged", "separate"])
+def test_the_front_pages_runs_are_pythons(js, kind, init):
+    """In stretches that grow, to the end, over three decades of time."""
+    got = js(
+        """([kind, init]) => {
+             const problem = theory.population(front.EIGENVALUES, front.CONTEXT);
+             const { step, loss, lr } = front.course(problem, kind, init);
+             return { step, loss, lr }; }""",
+        [kind, init],
+    )
+    shown = explorers.Front(init=init)
+    step = np.array(got["step"])
+    history = shown.history(kind, (step[-1] + 1.5) * got["lr"])
+    assert history.lr == got["lr"] and np.all(np.diff(step) > 0)
+    close(got["loss"], history.loss[step])
 
 
 @pytest.mark.parametrize("divisor", ["tokens", "context", "one"])

@@ -1,11 +1,13 @@
 """Explorers: the reader moves the mathematics, in the built page and with a kernel."""
 
 from iclbook.explorers.data import InWeight, Task
+from iclbook.explorers.front import Front
 from iclbook.explorers.heads import Softmax, Speed, TaskAllocation
 from iclbook.explorers.linear import ContextLength, LowRank, Merged, RankOne
 
 __all__ = [
     "ContextLength",
+    "Front",
     "InWeight",
     "LowRank",
     "Merged",

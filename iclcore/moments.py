@@ -216,6 +216,7 @@ def _token_moments(task: RegressionTask, context: str):
     if context != "own":
         tie = np.concatenate([np.eye(dim), task.shared.T])
         sigma = tie @ cov @ tie.T
+        sigma[y, y] += task.noise * np.eye(outputs)
         power = float(np.trace(sigma[y, y]) / outputs)
         if context == "noise":
             sigma[x, y] = sigma[y, x] = 0
@@ -223,9 +224,9 @@ def _token_moments(task: RegressionTask, context: str):
         pairs = np.einsum("ab,cd->abcd", sigma, sigma)
         return sigma, pairs, np.einsum("eo,ab->eoab", task.shared, sigma), power
 
-    # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW; odd orders of W vanish
+    # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW + σ² I; odd orders of W vanish
     one, square = np.eye(outputs), cov @ cov
-    trace, trace2 = np.trace(cov), np.trace(square)
+    trace, trace2 = np.trace(cov) + task.noise, np.trace(square)
     sigma = np.zeros((size, size))
     sigma[x, x], sigma[y, y] = cov, trace * one
     pairs = np.zeros((size,) * 4)

@@ -49,6 +49,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
         raise ValueError(
             "task takes no basis here, for the published code draws its own: task.sample keeps yours"
         )
+    if task.noise:
+        raise ValueError("task takes no noise here, for the published labels have none")
     whole("sequences", sequences)
     check_seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)

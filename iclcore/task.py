@@ -13,10 +13,11 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from iclcore.checks import choice, positive, share, whole
+from iclcore.checks import choice, least, positive, share, whole
 
 ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
 SPECTRA = ("linear", "power", "white")
+STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # of random numbers
 DRAWN = 10_000  # sequences that a published draw has in float64 at a time, to bound memory
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
@@ -139,7 +140,8 @@ class RegressionTask:
     or the eigenvalues themselves; ``basis`` has their eigenvectors as columns, else these are drawn from
     ``seed``. ``of_covariance`` takes a Λ instead. A share ``in_context`` of the sequences, to the
     nearest whole number, has W ~ N(0, I) of its own; the others share one W of norm √D (in-weight
-    learning), and at share 0 their context is noise.
+    learning), and at share 0 their context is noise. ``noise`` is the variance σ² of what is added to every
+    label Wᵀx, the query's answer included.
     ``seed`` is that of drawn eigenvectors and of the shared W.
     """
 
@@ -151,6 +153,7 @@ class RegressionTask:
     every_length: bool = False
     seed: int = 0
     basis: Sequence[Sequence[float]] | Float[np.ndarray, "D D"] | None = None
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         if self.dim is None:
@@ -160,6 +163,7 @@ class RegressionTask:
         for name in ("dim", "context", "outputs"):
             whole(name, getattr(self, name))
         share("in_context", self.in_context)
+        least("noise", self.noise)
         order = slice(None)
         if isinstance(self.spectrum, str):
             choice("spectrum", self.spectrum, SPECTRA)
@@ -225,6 +229,11 @@ class RegressionTask:
         return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
 
     @property
+    def label_power(self) -> float:
+        """tr Λ + σ², the mean of y² over the sequences that have a W of their own."""
+        return float(self.eigenvalues.sum() + self.noise)
+
+    @property
     def shared(self) -> Float[np.ndarray, "D O"]:
         """The W of the sequences that are not in-context, of Frobenius norm √D."""
         w = self._rng("shared").standard_normal((self.dim, self.outputs))
@@ -239,16 +248,17 @@ class RegressionTask:
         whole("sequences", sequences)
         tokens, shared = self.context + 1, self.shared
         root = (self.eigenvectors * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
-        inputs, tasks, noise = (self._rng(name, seed) for name in ("inputs", "tasks", "noise"))
+        inputs, tasks, noise, errors = (self._rng(name, seed) for name in STREAMS[2:])
         while True:
             x = inputs.standard_normal((sequences, tokens, self.dim)) @ root
             w = tasks.standard_normal((sequences, self.dim, self.outputs))
             w[round(sequences * self.in_context) :] = shared  # 100 * .29 is a little less than 29
             y = x @ w
+            if self.noise:
+                y += np.sqrt(self.noise) * errors.standard_normal(y.shape)
             if self.in_context == 0:
                 y[:, :-1] = noise.standard_normal((sequences, tokens - 1, self.outputs))
             yield Sequences(x, y, every_length=self.every_length, task=self)
 
     def _rng(self, stream: str, *seeds: int) -> np.random.Generator:
-        number = ("covariance", "shared", "inputs", "tasks", "noise").index(stream)
-        return np.random.default_rng([number, self.seed, *seeds])
+        return np.random.default_rng([STREAMS.index(stream), self.seed, *seeds])

@@ -271,12 +271,15 @@ def test_symmetric_product(size, seed):
 
 
 @pytest.mark.parametrize("in_context", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("outputs, every_length", [(1, False), (2, False), (1, True)])
-def test_population_moments_are_the_limit(in_context, outputs, every_length):
+@pytest.mark.parametrize(
+    "outputs, every_length, noise", [(1, False, 0), (2, False, 0), (1, True, 0), (2, False, 0.8)]
+)
+def test_population_moments_are_the_limit(in_context, outputs, every_length, noise):
     """Monte Carlo with its own error bar: the mean over 40 sets of 2,000, in standard errors."""
     task = RegressionTask(
-        dim=2, context=3, outputs=outputs, in_context=in_context, every_length=every_length, seed=1
-    )
+        dim=2, context=3, outputs=outputs, in_context=in_context, every_length=every_length, seed=1,
+        noise=noise,
+    )  # fmt: skip
     model = MergedAttention(divisor="context")
     exact = of_population(task, model)
     parts = [of_sequences(task.sample(2000, seed=s), model) for s in range(40)]

@@ -8,7 +8,15 @@ import pytest
 import torch
 from conftest import close
 
-from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention, reference, train
+from iclcore import (
+    CubicMLP,
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    reference,
+    theory,
+    train,
+)
 from iclcore.cli import main
 from iclcore.descent import BatchDescent, gradient
 from iclcore.history import History
@@ -241,3 +249,99 @@ def test_a_rate_that_is_hopeless_for_descent_is_not_for_adam(in_folder, capsys):
         main(run.split())
     assert "--lr: takes at most" in capsys.readouterr().err
     assert main([*run.split(), "--optimizer", "adam"]) in (0, 3)
+
+
+# -- theory ---------------------------------------------------------------------------------------
+
+FOUR = RegressionTask()
+LEVELS = theory.plateau_losses(FOUR)
+
+
+def crossings(run: History, levels=LEVELS) -> list[float]:
+    """The steps at which the loss is halfway from each level to the next."""
+    below = [run.loss < half for half in (levels[1:] + levels[:-1]) / 2]
+    return [int(np.argmax(each)) if each.any() else np.inf for each in below]
+
+
+def test_momentum_scales_time_and_lags():
+    """1/(1 − β) of the rate. Gradients are seen β/(1 − β) steps late while s grows as s²: ds/dt =
+    rs(t − lag)² = rs² (1 − 2r lag s) takes 2 lag · ln 10 = 41 more steps for each decade of growth."""
+    found = []
+    for init in (1e-2, 1e-3):
+        model = SeparateAttention(heads=4, init=init)
+        plain = train(model, FOUR, int(16 / init), 0.02, seed=1)
+        heavy = GradientDescent(momentum=0.9)
+        run = train(model, FOUR, int(2 / init) + 200, 0.02, seed=1, optimizer=heavy)
+        found.append(crossings(run)[0] - 0.1 * crossings(plain)[0])
+    # two steps: each of four crossings is at a whole step, and the next order is lag/wait, 0.06 of the lag
+    assert abs(found[1] - found[0] - 18 * np.log(10)) < 2 + 0.06 * 41
+
+
+def test_decay_compresses_time():
+    model, decay = SeparateAttention(heads=4, init=3e-3), 1e-3
+    start = model.start(4, seed=1)
+    times = 0.02 * np.array(crossings(train(model, FOUR, 35_000, 0.02, start=start)))
+    rule, levels = GradientDescent(weight_decay=decay), theory.decayed_losses(FOUR, decay)
+    run = train(model, FOUR, 56_000, 0.02, start=start, optimizer=rule)
+    found, told = 0.02 * np.array(crossings(run, levels)), theory.decayed_time(times, decay)
+    # what is learned keeps a force of γ/(2s), that share of the drive a that is left
+    most = decay / (2 * theory.decayed_limit(FOUR, decay) * theory.rates(FOUR)[0]).min()
+    assert most < 0.01 and np.abs(found / told - 1).max() < most
+    late = train(model, FOUR, 20_000, 0.02, start=start, optimizer=replace(rule, weight_decay=0.01))
+    assert np.isfinite(theory.decayed_time(times, 0.01)).tolist() == [True, False, False, False]
+    close(late.loss[-1], theory.decayed_losses(FOUR, 0.01)[1], within=1e-6)  # and there it stays
+
+
+@pytest.mark.parametrize("divisor", ["one", "context"])
+def test_heads_rest_where_decay_holds_them(divisor):
+    """The gradient and the decay cancel, with the first m eigenvectors learned, at the loss that is told."""
+    model, decay = SeparateAttention(heads=4, divisor=divisor), 0.01
+    ends = theory.decayed_limit(FOUR, decay, divisor)
+    for m, level in enumerate(theory.decayed_losses(FOUR, decay, divisor)):
+        weights = {name: np.zeros_like(array) for name, array in model.start(4).items()}
+        for h in range(m):
+            weights["key"][h, 0, :4] = weights["query"][h, 0, :4] = (
+                ends[h] * FOUR.eigenvectors[:, h]
+            )
+            weights["value"][h, 4, 4] = ends[h]
+        factors = model.factors(weights, 4)
+        run = train(model, FOUR, 1, 1e-9, start=weights)
+        close(run.loss[0], level)
+        for factor, slope in zip(
+            factors, gradient(factors, of_population(FOUR, model)), strict=True
+        ):
+            close(slope, -decay * factor)
+
+
+def test_decay_has_a_limit_for_each_eigenvector():
+    limit = theory.decay_limit(FOUR)
+    assert (np.diff(limit) < 0).all()
+    for d, most in enumerate(limit):
+        assert (
+            theory.decayed_limit(FOUR, 0.999 * most)[d]
+            > 0
+            == theory.decayed_limit(FOUR, 1.001 * most)[d]
+        )
+
+
+def test_adam_grows_in_a_straight_line():
+    """√5 a step while its memory of squares is longer than the run, 1 once it is far shorter."""
+    blind = theory.adam_growth(3000, Adam(beta1=0.0, beta2=1 - 1e-9))
+    assert abs(np.diff(blind)[-1] / np.sqrt(5) - 1) < 0.01
+    long = theory.adam_growth(100_000)  # 1,000 steps of memory: squares as of 1,000 steps ago
+    assert abs(np.diff(long)[-1] - (1 - 0.01) ** -2) < 0.005
+
+
+@pytest.mark.parametrize("heads, lr", [(1, 1e-3), (4, 1e-3), (8, 1e-3), (4, 3e-4)])
+def test_adam_waits_for_its_rate_alone(heads, lr):
+    """The first drop, from starts a hundredfold apart: for gradient descent so are its waits."""
+    told, found = theory.adam_drop(FOUR, heads, lr), []
+    for init in (1e-2, 1e-3, 1e-4):
+        model = SeparateAttention(heads=heads, init=init)
+        runs = [train(model, FOUR, int(2 * told), lr, seed=s, optimizer=Adam()) for s in range(3)]
+        found += [crossings(run)[0] for run in runs]
+        if heads > 1 and init < 1e-2:
+            shares = [np.abs(run.value[crossings(run)[0]]) for run in runs]
+            assert min(each.min() / each.max() for each in shares) > 0.8  # all heads at once
+    # starts of 1e-2 are some steps of lr ahead or behind, and signs take as many to agree
+    assert np.abs(np.array(found) / told - 1).max() < 0.06 + 0.01 / lr / told * (heads == 1)

@@ -28,6 +28,16 @@ LIMITS = (1.30967, 1.43005, 1.61204, 1.94702)  # |v| in the paper's 1/N conventi
 K = np.arange(1, 2000)  # of a power series
 
 
+def test_noise_stands_beside_the_trace():
+    """It raises every level by σ², and limits what is learned as if the labels had that much more to say."""
+    noisy, lam = replace(TASK, noise=0.3), TASK.eigenvalues
+    gains = lam / (1 + (1 + 1.3 / lam) / 31)
+    close(theory.plateau_losses(noisy), 1.3 - np.concatenate([[0], np.cumsum(gains)]))
+    assert (theory.rates(noisy)[0] == theory.rates(TASK)[0]).all()  # the waits are those without
+    with pytest.raises(ValueError, match="task takes no noise here"):
+        reference.sample(noisy, 50)
+
+
 def test_published_plateaus():
     # half a unit of the last digit that is printed
     close(theory.plateau_losses(TASK), PLATEAUS, within=5e-11)
@@ -37,11 +47,14 @@ def test_published_plateaus():
     close(theory.head_limit(TASK, "context"), LIMITS, within=5e-6)
 
 
+@pytest.mark.parametrize("noise", [0, 0.5])
 @pytest.mark.parametrize("every_length", [False, True])
 @pytest.mark.parametrize("divisor", ["one", "context", "tokens"])
-def test_plateaus_are_losses_of_pcr(divisor, every_length):
+def test_plateaus_are_losses_of_pcr(divisor, every_length, noise):
     """L(M_m) is the population loss, by its exact moments, of attention that computes M_m."""
-    task = RegressionTask(dim=3, context=9, spectrum="power", every_length=every_length)
+    task = RegressionTask(
+        dim=3, context=9, spectrum="power", every_length=every_length, noise=noise
+    )
     model = MergedAttention(heads=1, divisor=divisor)
     moments = of_population(task, model)
     rated = "tokens" if every_length else "context"

@@ -1,9 +1,11 @@
 """Closed forms and ordinary differential equations; nothing here is simulated, nothing loads torch.
 
-``linear``: the first paper, linear attention. ``multihead``: the second, multi-head softmax; its
+``linear``: the first paper, linear attention; ``optimisers`` and ``inputs``: trained by other rules, on other
+inputs. ``multihead``: the second, multi-head softmax; its
 ``phases``, and in ``icl_risk`` how good its limit is and what carries over to other contexts.
 """
 
+from iclcore.theory.inputs import effective_examples, plateaus_with
 from iclcore.theory.lengths import best_at, effective_tokens, losses_at, ridge_predictor
 from iclcore.theory.linear import (
     conserved,
@@ -24,15 +26,30 @@ from iclcore.theory.linear import (
     white_start,
 )
 from iclcore.theory.low_rank import head_value, wait_slope
+from iclcore.theory.optimisers import (
+    adam_drop,
+    adam_growth,
+    decay_limit,
+    decayed_limit,
+    decayed_losses,
+    decayed_time,
+)
 from iclcore.theory.saddles import Drop, staircase
 from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
 
 __all__ = [
     "Drop",
+    "adam_drop",
+    "adam_growth",
     "best_at",
     "conserved",
+    "decay_limit",
+    "decayed_limit",
+    "decayed_losses",
+    "decayed_time",
     "drop_time",
     "early_loss",
+    "effective_examples",
     "effective_tokens",
     "escape_from",
     "escape_time",
@@ -45,6 +62,7 @@ __all__ = [
     "merged_growth",
     "pcr_predictor",
     "plateau_losses",
+    "plateaus_with",
     "population_loss",
     "rates",
     "regression",

@@ -23,9 +23,9 @@ def effective_tokens(task: RegressionTask) -> float:
 
 
 def ridge_predictor(task: RegressionTask, tokens: float) -> Float[np.ndarray, "D D"]:
-    """(Λ + (tr Λ/T) I)⁻¹: the best M for T tokens where β is divided by the number of tokens."""
+    """(Λ + (tr Λ + σ²)/T I)⁻¹: the best M for T tokens where β is divided by the number of tokens."""
     basis, lam = task.eigenvectors, task.eigenvalues
-    return (basis / (lam + lam.sum() / tokens)) @ basis.T
+    return (basis / (lam + task.label_power / tokens)) @ basis.T
 
 
 def losses_at(

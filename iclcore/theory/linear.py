@@ -4,7 +4,7 @@ In the paper's subspace the prediction is ŷ = βᵀ M x_q with β = Σ_n y_n x_
 population the loss is, in the eigenbasis of Λ, a sum over directions: everything below is a function of
 
     a_d = g λ_d²           (how fast direction d is learned: E[y_q β_d x_d])
-    b_d = g₂ λ_d³ + h λ_d² (λ_d + tr Λ)     (what limits it: E[(β_d x_d)²])
+    b_d = g₂ λ_d³ + h λ_d² (λ_d + tr Λ + σ²)     (what limits it: E[(β_d x_d)²], σ² the labels' noise)
 
 with the means over context lengths n of g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩, h = ⟨n/divisor²⟩. In the
 paper's convention (divisor = N) this is b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N). Time is learning rate times
@@ -35,7 +35,7 @@ def rates(
     n = np.array([tokens - 1 for tokens in task.lengths])
     share = n / np.array([divide_by(divisor, tokens) for tokens in task.lengths])
     gain, square, spread = share.mean(), (share**2).mean(), (share**2 / n).mean()
-    return gain * lam**2, square * lam**3 + spread * lam**2 * (lam + lam.sum())
+    return gain * lam**2, square * lam**3 + spread * lam**2 * (lam + task.label_power)
 
 
 # -- fixed points ---------------------------------------------------------------------------------
@@ -48,14 +48,14 @@ def learned(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray,
 
 
 def plateau_losses(data: Data) -> Float[np.ndarray, " levels"]:
-    """L(M_0) … L(M_D): tr Λ − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
+    """L(M_0) … L(M_D): tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
 
     The loss does not depend on the divisor, except that lengths are averaged with it. Sequences and
     averages whose task is known have levels of their own: the least losses of M = Σ_{d ≤ m} μ_d e_d e_dᵀ.
     """
     if isinstance(data, RegressionTask):
         a, b = rates(data, "tokens" if data.every_length else "context")
-        power, gains = data.eigenvalues.sum(), a**2 / b
+        power, gains = data.label_power, a**2 / b
     else:
         if isinstance(data, Sequences):
             divisor = "tokens" if data.every_length else "one"  # that of runs, which share them
@@ -78,7 +78,7 @@ def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.n
     """
     lam = task.eigenvalues
     own = 2 * (1 - sizes / sizes[-1]) * np.sum(lam**2)
-    return np.sqrt((2 * lam.sum() ** 2 + 4 * np.sum(lam**2) + own) / sizes)
+    return np.sqrt((2 * task.label_power**2 + 4 * np.sum(lam**2) + own) / sizes)
 
 
 def pcr_predictor(
@@ -106,7 +106,7 @@ def regression(task: RegressionTask, components: int) -> Regression:
     """Principal component regression proper, for one context: its loss, and its distance from M_m.
 
     Least squares of y on the first m coordinates of x, ŵ = G⁻¹ Σ_n y_n x_n with G = Σ_n x_n x_nᵀ. What
-    the other coordinates add to y is noise to it, of variance τ = Σ_{d > m} λ_d, so that
+    the other coordinates add to y is noise to it, of variance τ = σ² + Σ_{d > m} λ_d, so that
     E[(ŵ − w)(ŵ − w)ᵀ | G] = τ G⁻¹ in these coordinates. M_m has β where it has ŵ: β = G ŵ/N. With
     E G = NΛ, E G² = N(N+1)Λ² + N tr Λ Λ and E G⁻¹ = Λ⁻¹/(N − m − 1) of a Wishart matrix follow the loss
     τ(1 + m/(N − m − 1)) and the mean square of the difference of the two predictions. Both are infinite
@@ -115,7 +115,7 @@ def regression(task: RegressionTask, components: int) -> Regression:
     whole("components", components)
     n, m = task.context, components
     lam, gain = task.eigenvalues[:m], learned(task, "context")[:m]
-    noise = task.eigenvalues[m:].sum()
+    noise = task.eigenvalues[m:].sum() + task.noise
     spread = noise * m / (n - m - 1) if n > m + 1 else np.inf if noise else 0.0
     spread = spread if n >= m else np.nan
     square = gain**2 * ((1 + 1 / n) * lam**2 + lam * (lam.sum() + noise) / n)
@@ -126,11 +126,11 @@ def regression(task: RegressionTask, components: int) -> Regression:
 def population_loss(
     task: RegressionTask, predictor: Float[np.ndarray, "D D"], divisor: Divisor = "one"
 ) -> float:
-    """L(M) = tr Λ − 2⟨A, M⟩ + tr(Mᵀ C M Λ), A = E[y_q β x_qᵀ], C = E[ββᵀ]."""
+    """L(M) = tr Λ + σ² − 2⟨A, M⟩ + tr(Mᵀ C M Λ), A = E[y_q β x_qᵀ], C = E[ββᵀ]."""
     a, b = rates(task, divisor)
     basis, lam = task.eigenvectors, task.eigenvalues
     m = basis.T @ predictor @ basis
-    return float(lam.sum() - 2 * a @ np.diag(m) + np.einsum("ij,i,j->", m**2, b / lam, lam))
+    return float(task.label_power - 2 * a @ np.diag(m) + np.einsum("ij,i,j->", m**2, b / lam, lam))
 
 
 def rms(
@@ -180,7 +180,7 @@ def white_course(
     with np.errstate(over="ignore"):  # of a time beyond all ends, and a start far above c*
         left = -4 * a * np.asarray(time, dtype=float)
         c = end * (start / (end * np.exp(left) - start * np.expm1(left)))
-        return task.eigenvalues.sum() - c * (2 * a - b * c)
+        return task.label_power - c * (2 * a - b * c)
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:

@@ -4,7 +4,7 @@ For small scores softmax(s)_m = (1/T)(1 + s_m − s̄) + O(s²). With T tokens, 
 y = 0, head h then contributes v_h (ȳ + x_qᵀ U_h Cov(x, y)), the mean and the covariance being those
 of the T tokens. Over the population of sequences (D, N, Λ as ever) the loss begins as
 
-    L ≈ tr Λ − 2 Σ_h v_h ⟨A, U_h⟩ + κ (Σ_h v_h)²,   A = (N/T)² Λ²,   κ = E[ȳ²] = N tr Λ/T².
+    L ≈ tr Λ − 2 Σ_h v_h ⟨A, U_h⟩ + κ (Σ_h v_h)²,   A = (N/T)² Λ²,   κ = E[ȳ²] = N (tr Λ + σ²)/T².
 
 A is that of linear attention with divisor ``tokens``, N/T Λ², times N/T: centring costs one token's
 share. The drag κ has no counterpart there: what all heads say together about the mean label is
@@ -23,7 +23,7 @@ from iclcore.task import RegressionTask
 def small_scores(task: RegressionTask) -> tuple[Float[np.ndarray, "D D"], float]:
     """A, which drives v_h and U_h, and κ, which drags Σ_h v_h to zero."""
     n, lam = task.context, task.covariance
-    return (n / (n + 1)) ** 2 * lam @ lam, n * float(np.trace(lam)) / (n + 1) ** 2
+    return (n / (n + 1)) ** 2 * lam @ lam, n * task.label_power / (n + 1) ** 2
 
 
 def merged_growth(drive: Float[np.ndarray, "D D"], drag: float, heads: int) -> tuple[float, float]:

@@ -26,8 +26,8 @@ class PopulationDescent:
     def __init__(
         self, model: Model, weights: Weights, train: RegressionTask, tests: list, lr: float
     ):
-        self.weights, self.lr, self.basis = weights, lr, train.eigenvectors
-        self.views = model.factors(weights, train.dim)
+        self.given, self.lr, self.basis = weights, lr, train.eigenvectors
+        self.views, self.moved = model.factors(weights, train.dim), False
         if np.any(self.views[0][..., train.dim :]) or np.any(self.views[-1][..., :-1]):
             raise ValueError(
                 "engine population takes a start in the paper's subspace: zeros in the keys' label "
@@ -52,16 +52,23 @@ class PopulationDescent:
         given = (*self.averages, self.lr, losses, values)
         if len(self.parts) == 1:
             done = descend_merged(self.parts[0].reshape(len(v), -1), v, *given)
-            turned = [self.basis @ self.parts[0] @ self.basis.T]
         else:
             key, query = (part.reshape(-1, dim) for part in self.parts)
             done = descend_separate(key, query, v, *given)
-            turned = [part @ self.basis.T for part in self.parts]
-        if done:  # turned there and back they would differ by rounding
-            for view, part in zip(self.views, turned, strict=False):
-                view[..., :dim] = part
-            self.views[-1][:, 0, -1] = v
+        self.moved |= done > 0
         return losses[:done], np.empty((done, 0)), values[:done]
+
+    @property
+    def weights(self) -> Weights:
+        """In the axes of the inputs: turned back when they are looked at."""
+        if self.moved:  # by rounding alone they would differ from the start
+            turned = [part @ self.basis.T for part in self.parts]
+            if len(turned) == 1:
+                turned[0] = self.basis @ turned[0]
+            for view, part in zip(self.views, turned, strict=False):
+                view[..., : len(self.basis)] = part
+            self.views[-1][:, 0, -1] = self.v
+        return self.given
 
 
 # -- compiled, in the eigenbasis; rows of all heads are one axis, R of them a head ----------------

@@ -185,7 +185,7 @@ def descend(
             kept=np.array(list(taken), dtype=int),
             snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
             start=first,
-            final={name: array.copy() for name, array in weights.items()},
+            final={name: array.copy() for name, array in descent.weights.items()},
         )
 
 

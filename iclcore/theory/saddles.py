@@ -8,6 +8,11 @@ feel one another. In the eigenbasis of Λ each follows, with a_d = 0 for what is
 The right side is quadratic, so weights ε times as large take 1/ε times as long: plateaus last in
 proportion to 1/init. Growth is hyperbolic: one head, and in it one direction, gets away first, the
 loss drops, its a_d goes to zero for the others, and they go on from where they are.
+
+Outside of the paper's subspace a head has a second way to the answer, with key and value exchanged: its
+key reads the labels, k_y, and its value returns inputs, v_x. Both pull on the same query,
+
+    v̇_y = 2 Σ_d a_d k_d q_d,  k̇_y = 2 Σ_d a_d v_d q_d,  q̇_d = 2 a_d (v_y k_d + k_y v_d),  k̇_d, v̇_d alike.
 """
 
 from dataclasses import dataclass
@@ -29,6 +34,7 @@ class Drop:
     time: float
     head: int
     component: int  # 1 is the eigenvector of the largest eigenvalue
+    labels: bool = False  # it is the key that reads them
 
 
 def staircase(
@@ -41,24 +47,36 @@ def staircase(
     a, b = rates(task, divisor)
     basis = task.eigenvectors
     key, query, value = SeparateAttention().factors(start, task.dim)
-    k, q = key[:, 0, : task.dim] @ basis, query[:, 0] @ basis
-    heads, dim = k.shape
-    state = np.concatenate([value[:, 0, -1:], k, q], axis=1)
+    pair = np.stack([value[:, 0], key[:, 0]], axis=1)  # one reads what the other returns
+    heads, dim = len(pair), task.dim
+    state = np.concatenate(
+        [pair[:, :, dim], (pair[:, ::-1, :dim] @ basis).reshape(heads, -1), query[:, 0] @ basis],
+        axis=1,
+    )
     force, free = a.copy(), np.ones(heads)
     time, drops = 0.0, []
 
-    def flow(_, flat):
+    def parts(flat):
+        """Label entries (H, 2), the other's inputs (H, 2, D), queries (H, D)."""
         each = flat.reshape(heads, -1)
-        v, k, q = each[:, :1], each[:, 1 : 1 + dim], each[:, 1 + dim :]
+        return each[:, :2], each[:, 2:-dim].reshape(heads, 2, dim), each[:, -dim:]
+
+    def flow(_, flat):
+        label, inputs, q = parts(flat)
         pulled = force * q
         rate = np.concatenate(
-            [np.sum(k * pulled, axis=1, keepdims=True), v * pulled, v * force * k], 1
+            [
+                np.einsum("hcd,hd->hc", inputs, pulled),
+                (label[:, :, None] * pulled[:, None]).reshape(heads, -1),
+                force * np.einsum("hc,hcd->hd", label, inputs),
+            ],
+            axis=1,
         )
         return (2 * rate * free[:, None]).ravel()
 
     def strength(flat):
-        each = flat.reshape(heads, -1)
-        made = each[:, :1] * each[:, 1 : 1 + dim] * each[:, 1 + dim :]
+        label, inputs, q = parts(flat)
+        made = np.einsum("hc,hcd->hd", label, inputs) * q
         return np.where((force > 0) & (free[:, None] > 0), made / (HALF * a / b), 0)
 
     def escaped(_, flat):
@@ -69,16 +87,18 @@ def staircase(
         path = solve_ivp(
             flow,
             (time, until),
-            state.ravel(),
+            np.ravel(state),
             method="DOP853",
             events=escaped,
             rtol=1e-9,
             atol=1e-14,
         )
-        time, state = float(path.t[-1]), path.y[:, -1].reshape(heads, -1)
+        time, state = float(path.t[-1]), path.y[:, -1]
         if path.status != 1:
             break
         head, d = np.unravel_index(np.argmax(strength(path.y[:, -1])), (heads, dim))
-        drops.append(Drop(time, int(head), int(d) + 1))
+        label, inputs, _ = parts(state)
+        ways = np.abs(label[head] * inputs[head, :, d])
+        drops.append(Drop(time, int(head), int(d) + 1, bool(ways[1] > ways[0])))
         force[d], free[head] = 0, 0
     return drops

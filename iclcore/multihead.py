@@ -55,10 +55,13 @@ def spectrum(
 def departure(
     task: MultiTask, weights: Mapping[str, Float[np.ndarray, "heads ..."]]
 ) -> dict[str, float]:
-    """How far weights are from decomposable: the largest entry of KᵀQ/√d_e and of OV off ω and μ."""
+    """How far weights are from decomposable: the largest entry of KᵀQ/√d_e and of OV off ω and μ.
+
+    Q's columns for the labels are left out, as they only meet the query token's zeros.
+    """
     K, Q, V, out = (np.asarray(weights[name], dtype=float) for name in "KQVO")
     omega, mu = spectrum(task, weights)
-    W, U = K.swapaxes(1, 2) @ Q / np.sqrt(K.shape[1]), out @ V
+    W, U = K.swapaxes(1, 2) @ Q[..., : task.dim] / np.sqrt(K.shape[1]), out @ V
     axis, tasks = np.arange(task.dim), np.arange(task.tasks)
     W[:, axis, axis] -= np.repeat(omega, task.dims, axis=1)
     U[:, tasks, task.dim + tasks] -= mu
@@ -225,6 +228,11 @@ def _sgd(
                 weight.sub_(slope, alpha=rate)
         return value.item()
 
+    def read() -> dict[str, np.ndarray | float]:
+        omega, mu = spectrum(task, arrays)
+        off = {f"departure_{name}": size for name, size in departure(task, arrays).items()}
+        return {"omega": omega, "mu": mu} | off
+
     arrays = {name: weight.detach().numpy() for name, weight in weights.items()}
     with one_torch_thread():
         return descend(
@@ -232,7 +240,7 @@ def _sgd(
             task,
             schedule,
             settings | {"width": arrays["K"].shape[1]},
-            read=lambda: spectrum(task, arrays),
+            read=read,
             step=step,
             final=lambda: arrays,
         )

@@ -130,7 +130,7 @@ def train_spectral(
         task,
         schedule,
         {"batch": batch, "width": width or task.dim, "seed": seed},
-        read=lambda: (omega.copy(), mu.copy()),
+        read=lambda: {"omega": omega.copy(), "mu": mu.copy()},
         step=step,
         final=lambda: {"omega": omega, "mu": mu},
     )
@@ -189,30 +189,32 @@ def descend(
     task: MultiTask,
     schedule: Sequence[tuple[float, float]],
     settings: dict,
-    read: Callable[[], tuple[np.ndarray, np.ndarray]],
+    read: Callable[[], dict[str, np.ndarray | float]],
     step: Callable[[float], float],
     final: Callable[[], dict[str, np.ndarray]],
 ) -> History:
-    """Walk the schedule, recording every step from before it."""
+    """Walk the schedule, recording the loss and what is read of every step from before it."""
     rates = learning_rates(schedule)
     before = clock.perf_counter()
     rows, ended = [], "finished"
     try:
         for rate in rates:
-            omega, mu = read()
+            row = read()
             with np.errstate(over="ignore", invalid="ignore"):
-                rows.append((omega, mu, step(rate)))
-            if not np.isfinite(rows[-1][2]):
+                rows.append({"loss": step(rate)} | row)
+            if not np.isfinite(rows[-1]["loss"]):
                 ended = "diverged"
                 break
     except KeyboardInterrupt:
         if not rows:
             raise
         ended = "interrupted"
-    omega, mu, loss = (np.array(column) for column in zip(*rows, strict=True))
-    series = {"loss": loss, "time": np.concatenate([[0.0], rates.cumsum()])[: len(loss)]}
-    for i in range(task.tasks):
-        series |= {f"omega_task{i + 1}": omega[:, :, i], f"mu_task{i + 1}": mu[:, :, i]}
+    series = {"time": np.concatenate([[0.0], rates.cumsum()])[: len(rows)]}
+    for name in rows[0]:
+        column = np.array([row[name] for row in rows])
+        many = column.ndim > 1  # heads × tasks
+        parts = {f"{name}_task{i + 1}": column[:, :, i] for i in range(task.tasks * many)}
+        series |= parts if many else {name: column}
     return History(
         series,
         describe(task)

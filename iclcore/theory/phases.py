@@ -56,6 +56,39 @@ def race(
     return path.y[logs.size :, -1].reshape(waits.shape)[..., 0, :], (omega + mu).argmax(-2)
 
 
+def advance(task: MultiTask, width: int | None = None) -> Float[np.ndarray, " tasks"]:
+    """How long before the ``race`` ends half of a task is done, as starts go to 0; one head a task.
+
+    The winner leaves the warm-up on one curve, whatever the start: ω = gμ, g = 1/a + φ/L, whence the
+    race takes another g/(κω). On it ω̇ = κωμ(1 − μω(1 + dv)), μ̇ = 4sμ(ω − vμ − μω²), here in ln ω up to
+    μω = ½/(1+ρ). The race leads by less than it takes from there. A start's size changes it in proportion.
+    """
+    a = task.d * root_width(task, width)
+    found = []
+    for d, s, share, size in zip(task.d, task.s, task.phi / task.context, a, strict=True):
+        g, kappa, half = 1 / size + share, 4 * s / size, 0.5 / (1 + np.e * d * share)
+
+        def slopes(log_omega, u, d=d, s=s, share=share, g=g, kappa=kappa):
+            omega, mu = np.exp(log_omega), np.exp(u[0])
+            v = share * np.exp(d * omega**2)
+            pace = kappa * mu * (1 - mu * omega * (1 + d * v))
+            return [4 * s * (omega - v * mu - mu * omega**2) / pace, 1 / pace - g / kappa / omega]
+
+        def done(log_omega, u, half=half):
+            return u[0] + log_omega - np.log(half)
+
+        done.terminal = True
+        first = np.log(1e-5 * d**-0.5)  # what lies below is a share of 1e-5
+        span = (first, np.log(d**-0.5))
+        path = solve_ivp(
+            slopes, span, [first - np.log(g), 0], "DOP853",
+            events=done, rtol=TOLERANCE, atol=TOLERANCE,
+        )  # fmt: skip
+        (end,), (log_omega,) = path.y_events[0], path.t_events[0]
+        found.append(g / kappa * np.exp(-log_omega) - end[1])
+    return np.array(found)
+
+
 def escape_time(
     task: MultiTask,
     omega0: Float[np.ndarray, "*starts heads tasks"],

@@ -89,15 +89,16 @@ def test_when_one_head_gives_a_task_up():
 
 
 def test_limit_keeps_noise_and_order_of_shared_tasks():
-    """Heads 0 and 2 of three, tasks 0 and 2 in common: each head is the best for its own tasks."""
-    omega, mu = theory.limit(NOISY, (2, 0, 2), heads=3)
+    """Heads 0 and 2 of four, tasks 0 and 2 in common: each head is the best for its own tasks."""
+    omega, mu = theory.limit(NOISY, (2, 0, 2), heads=4)
+    assert omega.shape == mu.shape == (4, 3)
     for head, own in ((2, [0, 2]), (0, [1])):
         task = MultiTask(
             [NOISY.dims[i] for i in own], 40, [NOISY.signal[i] for i in own], NOISY.noise
         )
         best = theory.one_head(task)
         close([omega[head, own], mu[head, own]], [each[0] for each in best])
-    assert not omega[1].any() and not mu[1].any()
+    assert not omega[[1, 3]].any() and not mu[[1, 3]].any()
     assert np.count_nonzero(omega) == np.count_nonzero(mu) == 3
     close(theory.loss(NOISY, *theory.limit(NOISY)), icl_risk.gradient_flow_risk(NOISY))
 
@@ -127,6 +128,12 @@ def test_measured_losses_take_noise_length_and_sign():
         mean, error = spectral.measure(task, omega, mu, 10_000, context=length)
         within(mean[0], error[0], exact)
         close(icl_risk.exact_loss(task, -omega[0], -mu[0], length)[0], exact)
+    assert [sum(spectral.chunks(n)) for n in (1, 64, 100, 1000)] == [
+        1,
+        64,
+        100,
+        1000,
+    ]  # none is lost
     # the error of the mean falls as 1/√n: its own relative error is 1/√(2n) for normal losses, more here
     few = spectral.measure(task, omega, mu, 1000)[1][0]
     many = spectral.measure(task, omega, mu, 16_000)[1][0]

@@ -2,13 +2,16 @@
 
 from iclbook.explorers.data import InWeight, Task
 from iclbook.explorers.heads import Softmax, Speed, TaskAllocation
+from iclbook.explorers.limits import Beyond, Optimality
 from iclbook.explorers.linear import ContextLength, LowRank, Merged, RankOne
 
 __all__ = [
+    "Beyond",
     "ContextLength",
     "InWeight",
     "LowRank",
     "Merged",
+    "Optimality",
     "RankOne",
     "Softmax",
     "Speed",

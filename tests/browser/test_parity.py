@@ -15,9 +15,18 @@ from iclbook.explorers.data import pack, single
 from iclbook.explorers.start import normals, start
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.moments import features, mix, of_population, of_sequences
-from iclcore.theory import multihead
+from iclcore.theory import icl_risk, multihead
 
-MODULES = ("front", "engine", "theory", "moments", "multihead", "task_allocation")
+MODULES = (
+    "front",
+    "engine",
+    "theory",
+    "moments",
+    "multihead",
+    "risks",
+    "task_allocation",
+    "optimality",
+)
 SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 
 
@@ -228,6 +237,60 @@ def test_only_finished_tasks_are_counted(js, settings, by):
     )
     share = (start - path.loss[-1]) / (start - end)
     assert np.all(share[expected] > 0.5)
+
+
+UNEQUAL = [
+    {},
+    {"s3": 0.05, "d3": 60},  # given up
+    {"s1": 50.0, "s2": 0.1, "noise": 20.0, "context": 10, "heads": 1},
+    {"noise": 0.0, "heads": 2, "d2": 1},
+    {"heads": 6, "context": 1000, "penalty": 0.05},  # every share full
+]
+
+
+@pytest.mark.parametrize("settings", UNEQUAL)
+def test_one_heads_shares_and_all_losses_are_pythons(js, settings):
+    explorer = explorers.Optimality(**settings)
+    task = explorer.task()
+    head, now, budgets = js(
+        """(state) => { const task = optimality.setting(state), out = optimality.compute(state);
+             return [out.head, out.now, [0.01, 1, 2.5, 4].map((b) => multihead.waterFilling(task, b))]; }""",
+        explorer.settings(),
+    )
+    close([[each["omega"] for each in head], [each["mu"] for each in head]],
+          [each[0] for each in multihead.one_head(task)])  # fmt: skip
+    close(budgets, [multihead.water_filling(task, b) for b in (0.01, 1, 2.5, 4)])
+    for name, total in explorer.losses(task).items():
+        close(sum(now[name]), total)
+    close(now["own head"], icl_risk.gradient_flow_risk(task))
+    # the exact zeros are the same, and so is what is said of them
+    lost = [i + 1 for i, each in enumerate(head) if each["m"] == 0]
+    assert lost == (np.flatnonzero(multihead.one_head(task)[0][0] == 0) + 1).tolist()
+    summary = js(
+        "(state) => optimality.show(optimality.compute(state), state).summary", explorer.settings()
+    )
+    assert ("gives up task" in summary) == bool(lost)
+
+
+@pytest.mark.parametrize("context", [10, 100, 1000])
+def test_concentration_of_softmax_is_pythons(js, context):
+    """Its rule in steps of .35 against Python's of .1: the difference is 6e-13."""
+    beta = np.array([0.0, 0.3, 1.0, 2.0, 4.0, 8.0])
+    got = js(
+        "([beta, n]) => beta.map((each) => risks.participation(each, n))", [beta.tolist(), context]
+    )
+    close(got, icl_risk.participation(beta, context)["exact"])
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.5])
+def test_losses_on_other_lengths_are_pythons(js, noise):
+    task = multihead.MultiTask([7], 60, 1.0, noise)
+    got = js(
+        "(n) => [10, 60, 5000].map((each) => risks.atLength({ dim: 7, context: 60, noise: n }, each))",
+        noise,
+    )
+    close(np.sum(got, axis=1), icl_risk.length_generalisation(task, [10, 60, 5000])[:, 0])
+    close([each[0] for each in got], np.full(3, icl_risk.gradient_flow_risk(task)[0] ** 2))
 
 
 def test_closed_forms_are_pythons(js):

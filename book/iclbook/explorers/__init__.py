@@ -3,14 +3,17 @@
 from iclbook.explorers.data import InWeight, Task
 from iclbook.explorers.front import Front
 from iclbook.explorers.heads import Softmax, Speed, TaskAllocation
+from iclbook.explorers.limits import Beyond, Optimality
 from iclbook.explorers.linear import ContextLength, LowRank, Merged, RankOne
 
 __all__ = [
+    "Beyond",
     "ContextLength",
     "Front",
     "InWeight",
     "LowRank",
     "Merged",
+    "Optimality",
     "RankOne",
     "Softmax",
     "Speed",

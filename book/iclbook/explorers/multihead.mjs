@@ -137,19 +137,26 @@ export function flow(task, heads, omega0, mu0, times, tolerance = 1e-11) {
   return { omega, mu, loss };
 }
 
-// One head's share of the budget Σ_j d_j ω_j² = 1 over the tasks it does (water filling), and the loss there.
-export function oneHead({ dims, context, signal, phi }, own) {
-  const gain = own.map((i) => (signal[i] * context) / (phi[i] * dims[i]));
-  const shares = (nu) => own.map((i, n) => ((phi[i] * dims[i]) / context) * Math.max(0, Math.sqrt(gain[n] / nu) - 1));
-  let low = 0, high = Math.max(...gain);
-  for (let round = 0; round < 200; round++) {
-    const nu = (low + high) / 2;
-    if (shares(nu).reduce((a, b) => a + b, 0) > 1 / Math.E) low = nu;
-    else high = nu;
-  }
-  return shares(high).map((m, n) => {
-    const i = own[n], omega = Math.sqrt((Math.E * m) / dims[i]);
-    const loss = signal[i] / (1 + (context * m) / (phi[i] * dims[i]));
-    return { task: i, omega, mu: omega / (omega * omega + (Math.E * phi[i]) / context), loss };
+// The shares 0 ≤ m_i ≤ 1 of the tasks `own` with sum `budget` that leave the least Σ s_i / (1 + L m_i/(φ_i d_i)):
+// what is filled grows piecewise linearly with the level.
+export function waterFilling({ dims, context, signal, phi }, budget, own = dims.map((_, i) => i)) {
+  const depth = own.map((i) => (phi[i] * dims[i]) / context), root = own.map((i, n) => Math.sqrt(signal[i] * depth[n]));
+  const shares = (level) => depth.map((each, n) => Math.min(1, Math.max(0, level * root[n] - each)));
+  const filled = (level) => shares(level).reduce((a, b) => a + b, 0);
+  const levels = depth.flatMap((each, n) => [each / root[n], (1 + each) / root[n]]).sort((a, b) => a - b);
+  const above = levels.findIndex((each) => filled(each) >= budget);
+  if (above < 0) return own.map(() => 1);
+  const [from, to] = [levels[above - 1], levels[above]], low = filled(from), high = filled(to);
+  return shares(from + ((to - from) * (budget - low)) / (high - low));
+}
+
+// What is left of a task's loss with share m.
+export const left = ({ dims, context, signal, phi }, i, m) => signal[i] / (1 + (context * m) / (phi[i] * dims[i]));
+
+// The best single head for the tasks `own`: water filling with the budget 1/e, which is Σ_j d_j ω_j² = 1.
+export function oneHead(task, own) {
+  return waterFilling(task, 1 / Math.E, own).map((m, n) => {
+    const i = own[n], omega = Math.sqrt((Math.E * m) / task.dims[i]);
+    return { task: i, m, omega, mu: omega / (omega * omega + (Math.E * task.phi[i]) / task.context), loss: left(task, i, m) };
   });
 }

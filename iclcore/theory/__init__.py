@@ -25,7 +25,13 @@ from iclcore.theory.linear import (
 )
 from iclcore.theory.low_rank import head_value, wait_slope
 from iclcore.theory.saddles import Drop, staircase
-from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
+from iclcore.theory.softmax import (
+    early_loss,
+    escape_from,
+    merged_growth,
+    small_scores,
+    sum_course,
+)
 
 __all__ = [
     "Drop",
@@ -52,6 +58,7 @@ __all__ = [
     "rms",
     "small_scores",
     "staircase",
+    "sum_course",
     "top_spread",
     "wait_slope",
     "white_course",

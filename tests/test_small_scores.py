@@ -106,7 +106,7 @@ def test_escape_is_predicted(kind, rate, data):
 
 
 def test_the_drag_is_as_strong_as_it_is_said_to_be(data):
-    """All values alike and no keys: the sum falls by the drag alone, then grows. Half of it, or twice, is off.
+    """All values alike, no keys: the sum falls by the drag alone, then grows. Half of it or twice is off.
 
     Steps of a rate r are off by lr r² t/2 of what goes as exp(rt); the scores are of size 1e-6.
     """

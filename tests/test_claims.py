@@ -1,4 +1,4 @@
-"""The page of claims: every number from a chapter, every claim and flag of the papers named, a verdict each."""
+"""The page of claims: every number from a chapter, all that is known of the papers named, a verdict each."""
 
 import re
 from pathlib import Path

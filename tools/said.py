@@ -1,7 +1,7 @@
 """Sphinx role `said`: on a page that is no chapter, a number that a chapter quotes.
 
-{said}`rank_one: levels .4f` is what that chapter's last cell printed for its mark `levels .4f`. So the page follows the
-chapters, and a number that none of them quotes is a warning, which the build takes for an error.
+{said}`rank_one: levels .4f` is what that chapter's last cell printed for its mark `levels .4f`. So the page
+follows the chapters. A number that none of them quotes is a warning, which the build takes for an error.
 """
 
 import difflib

@@ -1,6 +1,7 @@
 """What the chapter on low rank claims."""
 
-from conftest import recorded
+import numpy as np
+from conftest import close, recorded
 
 said = recorded("low_rank")
 
@@ -95,3 +96,18 @@ def test_finite_data():
     )
     assert error < 0.02 * kappa and kappa > 1.3 * said("runs[ranks[0]][0].moments.features.size")
     assert abs(gain / law - 1) < 3 * (0.026**2 + 0.011**2) ** 0.5 + 0.006
+    # the laws that are drawn have this gap, one down and one up; and fresh sequences lose what is gained
+    level, below, above = (
+        said(what) for what in ("levels[-1] .4f", "law[-1] .4f", "price[-1] .4f")
+    )
+    for sign, end in ((-1, below), (1, above)):
+        close(end - level, sign * law, within=1.1e-4)  # two numbers of four digits
+    assert abs((said("fresh[:, -1].mean() .4f") - level) / law - 1) < 0.1 + 1e-4 / law
+    # at κ/P = 0.4 by the next order, κ²/P², at most, where no gap at all would be off by κ/P
+    few = [
+        said(f"levels[-1] * (1 {sign} kappa / sizes[0]) .{n}f") for sign, n in (("-", 4), ("+", 2))
+    ]
+    found = [said("floors[:, 0].mean() .4f"), said("fresh[:, 0].mean() .2f")]
+    share = said("kappa / sizes[0] .1f")
+    assert max(abs(np.subtract(found, few))) < share**2 * level < share * level / 2
+    assert level < said("np.mean(seen) .4f") < said("fresh[:, -1].mean() .4f")

@@ -52,3 +52,15 @@ def test_a_decade_of_the_weights():
     # ln 10 and ten times; a step of small ones is late by up to dt ln(1/s₀)/2, and the next step ends it
     close(said("waits[0] .1f"), np.log([10, 100, 1000]), within=0.02)
     close(said("waits[1] .0f"), [9, 99, 999])
+
+
+def test_training_overfits_between_m_alone_and_all_features():
+    """On fresh sequences too; of 16 draws the mean excess is known to a tenth of itself, the own error to
+    0.0015, a quarter of one draw's standard deviation."""
+    inside, every = said("inside .0f"), said("every .0f")
+    assert 4**2 < inside < said("kept_up .0f") < every
+    level = theory.plateau_losses(RegressionTask())[-1]
+    fresh, own = said("on_fresh[:, -1].mean() .4f"), said("on_own[:, -1].mean() .4f")
+    assert 0.9 * inside < 5000 * (fresh / level - 1) < 1.1 * every
+    assert level * (1 - every / 5000) - 0.0045 < own < level
+    assert said("on_own[:, 0].mean() .3f") < own and fresh < said("on_fresh[:, 0].mean() .3f")

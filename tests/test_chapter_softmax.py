@@ -65,6 +65,14 @@ def test_escape_is_predicted():
     assert drawn < 0.6 * said('times["merged"]["softmax"][-1]')  # a sample has no saddle
 
 
+def test_the_drag_is_as_strong_as_theory_says():
+    # steps of 0.02 of rates up to 2κH = 0.5: off by their product times that rate's share
+    assert said("np.abs(by_drag(1) - total).max() .3f") < 0.01
+    close(said("tried[np.argmin(fits)] .2f"), 1, within=0.01)
+    for times in (0.5, 2):  # the course itself is between 0.5 and 1
+        assert said(f"np.abs(by_drag({times}) - total).max() .1f") > 0.5
+
+
 def test_heads_that_leave_cancel_in_part():
     for kind in OF:
         assert said(f'in_sum(away["{kind}"]["softmax"][2])') < 0.5

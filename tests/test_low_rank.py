@@ -42,6 +42,34 @@ def test_a_head_with_room_waits_for_a_logarithm():
     close(found * np.log1p(x) / x / theory.wait_slope(task, 1, 2, "context"), 1, within=5e-4)
 
 
+def test_of_a_later_head_only_its_own_eigenvectors_count():
+    """M_3 at rank two: the second head has learned e_3, and its value alone sets the pace of e_4.
+
+    The start has the first head full and the second balanced along e_3, with e_4 in its other row, so
+    that the wait for e_3, 1/(2as), is most of the run. Weights of 1e-2 leave a correction of their size.
+    """
+    task, lr, waits = RegressionTask(), 0.1, []
+    levels, basis = theory.plateau_losses(task), task.eigenvectors
+    model = SeparateAttention(heads=2, divisor="context", rank=2)
+    gains = theory.learned(task, "context")
+    for size in (1e-2, 1e-3):
+        start = model.start(4, seed=0)
+        for array in start.values():
+            array[:] = 0
+        start["value"][:, -1, -1] = full, _ = theory.head_value(task, range(1, 3), "context"), size
+        start["key"][0, :, :4] = start["query"][0, :, :4] = (
+            basis[:, :2] * np.sqrt(gains[:2] / full)
+        ).T
+        start["key"][1, :, :4] = start["query"][1, :, :4] = size * basis[:, 2:].T
+        horizon = 400 + theory.escape_time(task, 3, size, "context")
+        run = train(model, task, int(horizon / lr), lr, start=start)
+        close(run.loss[0], levels[2], within=1e-4)
+        times = [measure.crossing(run.time, run.loss, levels[m : m + 2].mean()) for m in (2, 3)]
+        waits.append(np.diff(times)[0])
+    slope = np.diff(waits)[0] / np.log(10)
+    close(slope / theory.wait_slope(task, 3, 2, "context"), 1, within=1e-2)
+
+
 def test_wait_slope_is_not_for_new_heads():
     task = RegressionTask(dim=8, spectrum="power")
     for components, rank in ((2, 2), (3, 1), (8, 3)):

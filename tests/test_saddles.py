@@ -2,6 +2,7 @@
 
 import numpy as np
 from conftest import close
+from scipy.optimize import brentq
 
 from iclbook import measure
 from iclcore import RegressionTask, SeparateAttention, theory, train
@@ -18,6 +19,27 @@ def test_the_start_predicts_one_small_run():
     compared = measure.compared(run, stairs, theory.plateau_losses(task))
     assert [drop.head_right for drop in compared] == [True, True]
     assert max(abs(drop.ratio - 1) for drop in compared) < 0.02
+
+
+def test_a_drop_comes_when_half_of_its_loss_would_be_gone():
+    """One balanced head along e_2 alone grows as ṡ = 2as² until the loss of s³ e_2 e_2ᵀ is half way."""
+    task, s0, d = RegressionTask(dim=3, context=9), 0.05, 1
+    a, e = theory.rates(task)[0][d], task.eigenvectors[:, d]
+    start = SeparateAttention(heads=2, init=0.1).start(3, seed=0)
+    for array in start.values():
+        array[:] = 0
+    start["key"][1, 0, :3] = start["query"][1, 0, :3] = s0 * e
+    start["value"][1, -1, -1] = s0
+    ends = [theory.population_loss(task, x * np.outer(e, e)) for x in (0, theory.learned(task)[d])]
+    half = brentq(
+        lambda x: theory.population_loss(task, x * np.outer(e, e)) - np.mean(ends),
+        0,
+        theory.learned(task)[d],
+    )
+    drop = theory.staircase(task, start, until=1e3)[0]
+    assert (drop.head, drop.component) == (1, d + 1)
+    # the solver's 1e-9 a step, and what it loses on the way grows as s² does, 100-fold
+    close(drop.time, (1 / s0 - 1 / np.cbrt(half)) / (2 * a), within=1e-6)
 
 
 def test_close_eigenvalues_may_be_learned_out_of_order():
@@ -82,7 +104,8 @@ def test_escape_is_homogeneous():
 def test_distance_is_what_predictions_differ_by():
     """rms against the answers themselves of 20,000 contexts, to four standard errors."""
     task = RegressionTask(dim=3, context=9)
-    data, matrix = task.sample(20_000, seed=1), np.diag([1.0, -2.0, 0.5])
+    first, _, last = task.eigenvectors.T
+    data, matrix = task.sample(20_000, seed=1), np.outer(first, last)  # β and x_q apart
     beta = np.einsum("pnd,pn->pd", data.x[:, :-1], data.y[:, :-1, 0])
     squares = np.einsum("pa,ab,pb->p", beta, matrix, data.x[:, -1]) ** 2
     assert abs(squares.mean() - theory.rms(task, matrix) ** 2) < 4 * squares.std() / np.sqrt(20_000)

@@ -105,6 +105,25 @@ def test_escape_is_predicted(kind, rate, data):
     )
 
 
+def test_the_drag_is_as_strong_as_it_is_said_to_be(data):
+    """All values alike, no keys: the sum falls by the drag alone, then grows. Half of it or twice is off.
+
+    Steps of a rate r are off by lr r² t/2 of what goes as exp(rt); the scores are of size 1e-6.
+    """
+    drive, drag, _ = measure.small_scores(data)
+    model, rate = MergedAttention(heads=6, softmax=True), 0.01
+    start = {name: np.zeros_like(array) for name, array in model.start(4).items()}
+    start["value"][:, -1, -1] = 1e-3
+    run = train(model, data, int(4 / rate), rate, start=start)
+    found = run.value.sum(axis=1) / run.value[0].sum()
+    far = [
+        np.abs(theory.sum_course(drive, times * drag, 6, run.time) - found).max()
+        for times in (1, 0, 0.5, 2)
+    ]
+    fastest = np.hypot(2 * np.linalg.norm(drive), 6 * drag) + 6 * drag
+    assert far[0] < rate * fastest**2 * 4 / 2 < 0.05 < min(far[1:]), far
+
+
 def test_what_is_measured_of_heads_is_what_they_do():
     """Answers and errors are the run's own; a head alone that reads labels has all their strength."""
     task = RegressionTask(dim=2, context=5)

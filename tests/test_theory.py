@@ -152,6 +152,16 @@ def test_white_course_from_the_smallest_start(c0):
     close([high[0] / 1e200, high[1]], [a / end, last])
 
 
+@pytest.mark.parametrize("share", [1e-6, 0.05, 0.2])
+def test_at_the_drop_time_half_of_the_loss_is_gone(share):
+    """However far the start: c₀ is no small part of its limit a/b at 0.2, where 1 − 1/√2 is 0.29 of it."""
+    task = RegressionTask(spectrum="white")
+    (first, *_, last), a = theory.plateau_losses(task), theory.growth_rate(task, "context") / 2
+    c0 = share * (first - last) / a
+    when = np.array([theory.drop_time(task, c0, "context")])
+    close(theory.white_course(task, c0, when, "context"), [(first + last) / 2])
+
+
 def test_one_head_follows_the_scalar_ode():
     """|v| = |k| = |q| along an eigenvector: gradient descent is Euler's steps of the ODE ṡ = f(s)."""
     s0, gaps = 0.05, []

@@ -35,7 +35,13 @@ from iclcore.theory.optimisers import (
     decayed_time,
 )
 from iclcore.theory.saddles import Drop, staircase
-from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores
+from iclcore.theory.softmax import (
+    early_loss,
+    escape_from,
+    merged_growth,
+    small_scores,
+    sum_course,
+)
 
 __all__ = [
     "Drop",
@@ -70,6 +76,7 @@ __all__ = [
     "rms",
     "small_scores",
     "staircase",
+    "sum_course",
     "top_spread",
     "wait_slope",
     "white_course",

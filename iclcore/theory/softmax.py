@@ -36,6 +36,18 @@ def merged_growth(drive: Float[np.ndarray, "D D"], drag: float, heads: int) -> t
     return pull, float(np.hypot(pull, hold) - hold)
 
 
+def sum_course(
+    drive: Float[np.ndarray, "D D"], drag: float, heads: int, time: Float[np.ndarray, " t"]
+) -> Float[np.ndarray, " t"]:
+    """Σ_h v_h, in units of its start, of small merged weights that begin with U_h = 0.
+
+    Of both exponents −κH ± √(4|A|² + κ²H²) a part: it falls at first at the rate 2κH, by the drag alone.
+    """
+    pull, hold = 2 * float(np.linalg.norm(drive)), drag * heads
+    rate = np.hypot(pull, hold)
+    return np.exp(-hold * time) * (np.cosh(rate * time) - hold / rate * np.sinh(rate * time))
+
+
 def early_loss(
     drive: Float[np.ndarray, "D D"],
     drag: float,

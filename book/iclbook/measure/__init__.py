@@ -24,6 +24,8 @@ from iclbook.measure.samples import (
     overfit,
     rises,
     squares,
+    unseen,
+    unseen_of_fit,
 )
 from iclbook.measure.softmax import (
     Reading,
@@ -83,5 +85,7 @@ __all__ = [
     "steps_near",
     "strengths",
     "thin",
+    "unseen",
+    "unseen_of_fit",
     "won",
 ]

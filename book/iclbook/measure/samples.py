@@ -1,13 +1,14 @@
 """What a finite sample makes of linear attention: levels and floors of its own, and its edge."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from iclcore import History, MergedAttention, RegressionTask, Sequences, theory
 from iclcore.compiled import fill_features
 from iclcore.descent import gradient
 from iclcore.edge import sharpness
-from iclcore.moments import CHUNK, averages, of_matrix, of_population
+from iclcore.moments import CHUNK, Features, averages, coefficients, of_matrix, of_population
+from iclcore.theory.in_weight import optimum
 
 LINEAR = MergedAttention(heads=1)  # the averages of all linear attention are the same
 
@@ -22,10 +23,14 @@ def loss_of_best(data: Sequences) -> float:
 def floor_of_matrices(data: Sequences) -> float:
     """The least loss of ŷ = βᵀ M x_q over all M: of the features only β_a x_q[d] = x_q[d] S[a, y]."""
     moments = averages(data, LINEAR)
-    kind = moments.features
-    kept = (np.arange(kind.dim)[:, None] * kind.pairs + kind.pair[: kind.dim, -1]).ravel()
+    kept = of_matrices(moments.features)
     gram, cross = moments.gram[np.ix_(kept, kept)], moments.cross[0, kept]
     return moments.power - float(cross @ np.linalg.solve(gram, cross))
+
+
+def of_matrices(kind: Features) -> Int[np.ndarray, " DD"]:
+    """Where the features β_a x_q[d] stand, which are all that M reads."""
+    return (np.arange(kind.dim)[:, None] * kind.pairs + kind.pair[: kind.dim, -1]).ravel()
 
 
 def floor(data: Sequences) -> float:
@@ -33,24 +38,37 @@ def floor(data: Sequences) -> float:
     return averages(data, LINEAR).floor()
 
 
-def overfit(task: RegressionTask, count: int) -> tuple[float, float]:
+def unseen(run: History) -> float:
+    """The error of a linear model, as its run ended, on infinitely many fresh sequences."""
+    exact = averages(run.task, run.model)
+    return exact.loss(coefficients(run.model.factors(run.final, run.task.dim), exact.features))
+
+
+def unseen_of_fit(data: Sequences) -> float:
+    """The same of the linear attention that fits these sequences best."""
+    return averages(data.task, LINEAR).loss(optimum(averages(data, LINEAR)))
+
+
+def overfit(task: RegressionTask, count: int, matrix: bool = False) -> tuple[float, float]:
     """κ = tr(G⁻¹ E[r²φφᵀ])/σ² by Monte Carlo over ``count`` sequences, and its standard error.
 
     r = y_q − cᵀφ is what the best predictor leaves, σ² = E[r²], G = E[φφᵀ]. A fit to P sequences
-    lowers their mean r² by gᵀG⁻¹g to leading order, with g = ⟨rφ⟩ of mean zero and covariance
-    E[r²φφᵀ]/P: on average by σ²κ/P. κ would be the number of features if r² did not depend on them.
+    moves c by G⁻¹g to leading order, with g = ⟨rφ⟩ of mean zero and covariance E[r²φφᵀ]/P. That lowers
+    their mean r² by gᵀG⁻¹g, on average by σ²κ/P, and raises that of fresh ones by as much. κ would be
+    the number of features if r² did not depend on them. Of ``matrix`` alone: those that M reads.
     """
     moments = of_population(task, LINEAR)
-    root = np.linalg.inv(np.linalg.cholesky(moments.gram))
     c = np.linalg.solve(moments.gram, moments.cross[0])
     left = moments.power - moments.cross[0] @ c
+    fitted = of_matrices(moments.features) if matrix else np.arange(len(c))
+    root = np.linalg.inv(np.linalg.cholesky(moments.gram[np.ix_(fitted, fitted)]))
     size = min(CHUNK, count)
     phi, found = np.empty((size, moments.features.size)), []
     for seed in range(count // size):
         data = task.sample(size, seed=seed)
         fill_features(data.x, data.y, *moments.features.places, 1, phi)
         r = data.y[:, -1, 0] - phi @ c
-        found.append(np.sum(((r[:, None] * phi) @ root.T) ** 2) / size / left)
+        found.append(np.sum(((r[:, None] * phi[:, fitted]) @ root.T) ** 2) / size / left)
     return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found)))
 
 

@@ -198,17 +198,24 @@ def level_shifts(
 
 def floors(
     sizes: Int[np.ndarray, " P"],
-    found: Float[np.ndarray, "seeds P"],
-    law: tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"]],
+    own: Float[np.ndarray, "seeds P"],
+    fresh: Float[np.ndarray, "seeds P"],
+    laws: tuple[Float[np.ndarray, " t"], Float[np.ndarray, " t"], Float[np.ndarray, " t"]],
     limit: float,
 ) -> Panel:
-    """The least-squares floor of each sample, dashed the law, and what it tends to."""
-    name = "least-squares floor"
-    told = {name: law, r"$\mathcal{L}(\mathcal{M}_D)$": (sizes[[0, -1]], np.full(2, limit))}
-    whole = dots({name: _by_size(sizes, found)}, told, ylabel="mean squared error", **_sizes(sizes))
-    means = found.mean(axis=0)
-    says = "The least-squares floor against the number of sequences, from "
-    says += f"{means[0]:.2f} to {means[-1]:.3f}; the dashed prediction ends at {law[1][-1]:.3f}."
+    """The best fit's error on its own and on fresh sequences, dashed its two laws, and what both tend to."""
+    fine, below, above = laws
+    names = "its own sequences (the floor)", "fresh sequences"
+    told = {names[0]: (fine, below), names[1]: (fine, above)}
+    told |= {r"$\mathcal{L}(\mathcal{M}_D)$": (sizes[[0, -1]], np.full(2, limit))}
+    found = {name: _by_size(sizes, each) for name, each in zip(names, (own, fresh), strict=True)}
+    whole = dots(found, told, ylabel="error of the best fit", **_sizes(sizes))
+    first, last = ([f"{each[:, at].mean():.3f}" for each in (own, fresh)] for at in (0, -1))
+    says = "Error of the linear attention that fits a sample best, on it and on fresh sequences: "
+    says += (
+        f"{first[0]} and {first[1]} with the fewest sequences, {last[0]} and {last[1]} with all; "
+    )
+    says += f"the dashed laws end at {below[-1]:.3f} and {above[-1]:.3f}."
     return replace(whole, says=says, height=3.3)
 
 

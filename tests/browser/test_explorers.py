@@ -68,6 +68,18 @@ def place(site, name):
     return name if name.startswith("file:") else f"{site.as_uri()}/{name}.html"
 
 
+def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
+    page = browser.new_page()
+    held = []
+    # as MathJax on a slow line: the page waits for it
+    page.route("**/late.js", lambda route: held.append(route))
+    page.goto(f"{served}/late.html", wait_until="commit")
+    page.wait_for_selector(".ex svg .ex-axis", state="attached")
+    assert page.evaluate("document.readyState") == "interactive"
+    held[0].abort()
+    page.close()
+
+
 @pytest.mark.parametrize("name", PLACES)
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(place(site, name), clock=True)

@@ -120,7 +120,9 @@ export function stableRate({ eigenvalues, a, b }, { kind, heads, rank }) {
       for (let i = 0; i < move.length; i++) dot += move[i] * x[i];
       for (let i = 0; i < move.length; i++) y[i] += move[i] * dot;
     }
+    const before = size;
     size = Math.hypot(...y);
+    if (Math.abs(size - before) <= 1e-13 * size) break;
     x = y.map((each) => each / size);
   }
   return 1 / size;

@@ -18,6 +18,7 @@ QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
+DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
 PAGE = """<!doctype html>
 <html lang="en" data-theme="light">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -37,6 +38,13 @@ def page_of(title: str, *shown: Explorer, head: str = "") -> str:
     scripts = "".join(f'<script async src="explorers/{name}.js"></script>' for name in names)
     body = "\n".join(each.html(blank) for each in shown)
     return PAGE.format(title=title, scripts=head + scripts, body=body)
+
+
+def unfold(page):
+    """All settings and pictures of the explorers that are small at first."""
+    page.evaluate(
+        """() => { for (const each of document.querySelectorAll(".ex-fold[aria-expanded=false]")) each.click(); }"""
+    )
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +110,7 @@ def visit(browser, context):
         if not request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
             foreign.append(request.url)
 
-    def visit(address, ready=".ex svg .ex-axis, .ex svg .ex-cell", clock=False, **settings):
+    def visit(address, ready=DRAWN, clock=False, whole=True, **settings):
         if clock:  # one that a test can put forward is that of a whole context
             left.append(browser.new_context(**settings))
             page = left[-1].new_page()
@@ -118,6 +126,8 @@ def visit(browser, context):
         page.goto(address)
         if ready:
             page.wait_for_selector(ready, state="attached")
+            if whole:
+                unfold(page)
         return page
 
     yield visit

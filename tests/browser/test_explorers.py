@@ -84,6 +84,7 @@ def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(place(site, name), clock=True)
     assert page.locator(".ex").count() == page.locator(".explorer").count()
+    page.clock.run_for(100)
     for part in page.locator(".ex").all():
         first = drawing(part)
         if part.get_attribute("data-explorer") == "softmax":  # which trains only when asked to

@@ -1,18 +1,22 @@
 """Sphinx extension: puts the explorers' scripts beside the pages that show explorers.
 
-A page from disk may import no module, so each explorer comes as one plain script. A page that is no
-notebook shows an explorer by the directive `explorer`, with the name of its class.
+A page from disk may import no module, so each explorer comes as one plain script. They are staged
+before the pages are written, so that Sphinx puts a digest of each file into its address. A page that is
+no notebook shows an explorer by the directive `explorer`, with the name of its class.
 """
 
-from hashlib import sha256
+import re
+import shutil
 from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
-from sphinx.util.fileutil import copy_asset
 
 from iclbook import explorers
 from iclbook.explorers import bundle
+
+SHOWN = re.compile(r'class="explorer" data-module="(\w+)"')
+AT_ONCE = {"loading_method": "async", "fetchpriority": "high"}
 
 
 class Explorer(SphinxDirective):
@@ -34,27 +38,26 @@ def scripts() -> dict[str, str]:
     return {name: bundle.script(name) for name in sorted(names)}
 
 
-def add_loader(app, pagename, templatename, context, doctree):
-    if 'class="explorer"' in context.get("body", ""):
-        app.add_js_file("explorers.js")
-        app.add_css_file("explorers.css")
-
-
-def stage(app, error):
-    if error is None and app.builder.format == "html":
-        static = Path(app.outdir) / "_static"
-        copy_asset(str(bundle.FOLDER / "explorers.js"), str(static))
-        copy_asset(str(bundle.FOLDER / "explorers.css"), str(static))
-        (static / "explorers").mkdir(exist_ok=True)
+def stage(app):
+    if app.builder.format == "html":
+        folder = Path(app.outdir) / "_static" / "explorers"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("explorers.js", "explorers.css"):
+            shutil.copy(bundle.FOLDER / name, folder.parent)
         for name, text in scripts().items():
-            (static / "explorers" / f"{name}.js").write_text(text)
+            (folder / f"{name}.js").write_text(text)
+
+
+def add_scripts(app, pagename, templatename, context, doctree):
+    names = dict.fromkeys(SHOWN.findall(context.get("body", "")))
+    if names:
+        app.add_css_file("explorers.css")
+        for name in ("explorers", *(f"explorers/{name}" for name in names)):
+            app.add_js_file(f"{name}.js", **AT_ONCE)
 
 
 def setup(app):
-    # pages carry the modules' addresses only; they are written anew when a module changes
-    parts = [*scripts().values(), bundle.style(), (bundle.FOLDER / "explorers.js").read_text()]
-    app.add_config_value("explorers", sha256("".join(parts).encode()).hexdigest(), "html")
+    app.connect("builder-inited", stage)
     app.add_directive("explorer", Explorer)
-    app.connect("html-page-context", add_loader)
-    app.connect("build-finished", stage)
+    app.connect("html-page-context", add_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,6 +14,11 @@ from sphinx.util.fileutil import copy_asset
 
 WORDS_A_MINUTE = 200
 MATHJAX = ("tex-svg-full.js", "a11y", "sre")  # SVG output needs no fonts
+# "name":[width, height, [aliases], "code point", "path" or ["paths"]],
+ICON = re.compile(
+    r'"?(?P<name>[\w-]+)"?:\[\d+,\d+,\[(?P<aliases>[^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
+)
+ICONS = 2000  # at least so many are in the theme's file
 logger = logging.getLogger(__name__)
 
 
@@ -79,13 +84,17 @@ def repository_buttons(app, config):
         options["launch_buttons"] = {}
 
 
-def stay_offline(app, pagename, templatename, context, doctree):
-    """Drop the scripts of thebe, which would load itself from another host."""
-    context["script_files"] = [
-        script
-        for script in context["script_files"]
-        if "thebe" not in str(script.filename) and "thebe" not in str(script.attributes.get("body"))
-    ]
+def drop_scripts(app, pagename, templatename, context, doctree):
+    """Without thebe, which would load itself from another host, and MathJax where it has nothing to set."""
+    unwanted = ["thebe"]
+    if 'class="math' not in context.get("body", ""):
+        unwanted.append("mathjax")
+
+    def wanted(script):
+        text = f"{script.filename} {script.attributes.get('body')}".lower()
+        return not any(name in text for name in unwanted)
+
+    context["script_files"] = [script for script in context["script_files"] if wanted(script)]
 
 
 def read_as_plain_text(app, what, name, obj, options, lines):
@@ -112,6 +121,25 @@ def stage_mathjax(app, error):
             copy_asset(str(source), str(target))
 
 
+def subset_icons(app, error):
+    """Keep of the theme's 2,045 icons those that a page or a script names: a third of a page's weight."""
+    if error is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir, "_static")
+    icons = static / "scripts" / "fontawesome.js"
+    naming = {*Path(app.outdir).rglob("*.html"), *static.rglob("*.js")} - {icons}
+    named = {name for path in naming for name in re.findall(r"\bfa-([a-z-]+)", path.read_text())}
+
+    def keep(icon):
+        names = {icon["name"], *re.findall(r'"([a-z-]+)"', icon["aliases"])}
+        return icon[0] if names & named else ""
+
+    text, found = ICON.subn(keep, icons.read_text())
+    if found < ICONS:
+        logger.warning(f"fontawesome.js has another form: {found} icons found in it")
+    icons.write_text(text)
+
+
 def stage_downloads(app, error):
     """Beside each notebook put a script that saves it; see book.js for why."""
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
@@ -125,7 +153,8 @@ def setup(app):
     app.connect("doctree-read", add_alt_texts)
     app.connect("doctree-read", add_times)
     app.connect("autodoc-process-docstring", read_as_plain_text)
-    app.connect("html-page-context", stay_offline, priority=900)
+    app.connect("html-page-context", drop_scripts, priority=900)
     app.connect("build-finished", stage_mathjax)
     app.connect("build-finished", stage_downloads)
+    app.connect("build-finished", subset_icons)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,15 +2,15 @@
 
 import shutil
 import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import serve
 from playwright.sync_api import sync_playwright
 
 from iclbook import explorers
 from iclbook.explorers import bundle
+from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -18,6 +18,7 @@ QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
+DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
 PAGE = """<!doctype html>
 <html lang="en" data-theme="light">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -25,9 +26,25 @@ PAGE = """<!doctype html>
 <link rel="stylesheet" href="explorers.css">
 <style>body {{ margin: 16px; max-width: 880px; background: #fff }} img {{ max-width: 100% }}
 html[data-theme="dark"] body {{ background: #14171c; color: #eee }}</style>
-<script src="explorers.js"></script></head>
+<script async src="explorers.js"></script>{scripts}</head>
 <body><main><h1>{title}</h1>{body}</main></body></html>
 """
+
+
+def page_of(title: str, *shown: Explorer, head: str = "") -> str:
+    """Without the pictures, which the scripts replace: to draw them takes longer than these tests."""
+    blank = Figure(canvas()[0], "To be replaced.")
+    names = dict.fromkeys(each.name for each in shown)
+    scripts = "".join(f'<script async src="explorers/{name}.js"></script>' for name in names)
+    body = "\n".join(each.html(blank) for each in shown)
+    return PAGE.format(title=title, scripts=head + scripts, body=body)
+
+
+def unfold(page):
+    """All settings and pictures of the explorers that are small at first."""
+    page.evaluate(
+        """() => { for (const each of document.querySelectorAll(".ex-fold[aria-expanded=false]")) each.click(); }"""
+    )
 
 
 @pytest.fixture(scope="session")
@@ -42,32 +59,24 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """One page an explorer, and ``two.html`` with one explorer twice and another.
-
-    Without the pictures, which their scripts replace: to draw them takes longer than these tests.
-    """
-    folder, blank = tmp_path_factory.mktemp("site"), Figure(canvas()[0], "To be replaced.")
+    """One page an explorer, and ``two.html`` with one explorer twice and another."""
+    folder = tmp_path_factory.mktemp("site")
     (folder / "explorers").mkdir()
     (folder / "explorers.css").write_text(bundle.style())
     shutil.copy(bundle.FOLDER / "explorers.js", folder)
-    made = [getattr(explorers, name)() for name in explorers.__all__]
-    for each in made:
+    for each in (getattr(explorers, name)() for name in explorers.__all__):
         (folder / "explorers" / f"{each.name}.js").write_text(bundle.script(each.name))
-        page = PAGE.format(title=each.heading, body=each.html(blank))
-        (folder / f"{each.name}.html").write_text(page)
-    pair = [explorers.RankOne(), explorers.RankOne(seed=5), explorers.Speed()]
-    body = "".join(each.html(blank) for each in pair)
-    (folder / "two.html").write_text(PAGE.format(title="Three explorers", body=body))
+        (folder / f"{each.name}.html").write_text(page_of(each.heading, each))
+    three = [explorers.RankOne(), explorers.RankOne(seed=5), explorers.Speed()]
+    (folder / "two.html").write_text(page_of("Three explorers", *three))
+    late = '<script defer src="late.js"></script>'
+    (folder / "late.html").write_text(page_of("Late", explorers.Speed(), head=late))
     return folder
 
 
 @pytest.fixture(scope="session")
 def served(site):
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
+    server = serve.server(str(site), 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -101,7 +110,7 @@ def visit(browser, context):
         if not request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
             foreign.append(request.url)
 
-    def visit(address, ready=".ex svg .ex-axis, .ex svg .ex-cell", clock=False, **settings):
+    def visit(address, ready=DRAWN, clock=False, whole=True, **settings):
         if clock:  # one that a test can put forward is that of a whole context
             left.append(browser.new_context(**settings))
             page = left[-1].new_page()
@@ -109,12 +118,16 @@ def visit(browser, context):
         else:
             page = context(**settings).new_page()
             left.append(page)
+        page.requested = []
+        page.on("request", lambda request: page.requested.append(request.url))
         page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", asked)
         page.goto(address)
         if ready:
             page.wait_for_selector(ready, state="attached")
+            if whole:
+                unfold(page)
         return page
 
     yield visit

@@ -19,7 +19,7 @@ KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in exp
 NAMES = sorted(KINDS)
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 BOOK = [p for p in sorted(BUILT.glob("*.html")) if 'class="explorer"' in p.read_text()]
-FIELD = "each => each.nextElementSibling?.type === 'number' ? each.nextElementSibling.value : NaN"
+FIELD = "each => each.closest('.ex-control')?.querySelector('input[type=number]')?.value ?? NaN"
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
 
 
@@ -68,12 +68,27 @@ def place(site, name):
     return name if name.startswith("file:") else f"{site.as_uri()}/{name}.html"
 
 
+def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
+    page = browser.new_page()
+    held = []
+    # as MathJax on a slow line: the page waits for it
+    page.route("**/late.js", lambda route: held.append(route))
+    page.goto(f"{served}/late.html", wait_until="commit")
+    page.wait_for_selector(".ex svg .ex-axis", state="attached")
+    assert page.evaluate("document.readyState") == "interactive"
+    held[0].abort()
+    page.close()
+
+
 @pytest.mark.parametrize("name", PLACES)
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(place(site, name), clock=True)
     assert page.locator(".ex").count() == page.locator(".explorer").count()
+    page.clock.run_for(100)
     for part in page.locator(".ex").all():
         first = drawing(part)
+        if part.get_attribute("data-explorer") == "softmax":  # which trains only when asked to
+            part.get_by_role("button", name="Play").click()
         move_every_control(part)
         part.get_by_role("button", name="Reset").click()
         if part.get_attribute("data-explorer") != "softmax":  # which begins a new run
@@ -148,7 +163,9 @@ def test_a_wrong_link_opens_the_default_and_says_so(visit, served):
         ("banana=3", "nothing on this page"),
         ("%E0%A4%A", "nothing on this page"),
         (f"{body}&check={hashed:08x}", "heads H is not one"),
-        ("rank_one?__proto__=1", "not whole"),
+        ("rank_one?__proto__=1", "a setting that this explorer has not, __proto__"),
+        ("rank_one?heads=500", "heads H is not one"),
+        ("rank_one?show=banana", "a control that is not there"),
     ]
     page = visit(f"{served}/rank_one.html#{texts[0][0]}")
     for wrong, says in texts:  # the page is opened with the first, and follows the others
@@ -201,7 +218,7 @@ def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
     page = visit(f"{site.as_uri()}/rank_one.html")
     page.get_by_label("learning rate, number").fill("5")
     page.get_by_label("learning rate, number").press("Enter")
-    page.get_by_text("past the edge of stability").wait_for()
+    page.locator(".ex-summary", has_text="past the edge of stability").wait_for()
     text = page.locator(".ex-summary").inner_text()
     left = int(re.search(r"At step ([\d,]+) the run leaves", text)[1].replace(",", ""))
     steps = [float(row[2]) for row in table(page) if row[:2] == ["Loss", "loss"]]
@@ -215,7 +232,7 @@ def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
 def table(page) -> list[list[str]]:
     with page.expect_download() as download:
         page.get_by_role("button", name="Download CSV").click()
-    lines = download.value.path().read_text().splitlines()
+    lines = download.value.path().read_text("utf-8-sig").splitlines()
     rows = list(csv.reader(line for line in lines if not line.startswith("#")))
     assert rows[0] == ["panel", "series", "x", "y"]
     return rows[1:]
@@ -370,9 +387,7 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     page.get_by_label("steps, number").fill("200")
     page.get_by_label("steps, number").press("Enter")
     page.wait_for_timeout(300)
-    play = page.get_by_role("button", name="Play", exact=True)
-    if play.count():
-        play.click()
+    page.get_by_role("button", name="Play", exact=True).click()
     page.get_by_text("Trained, step 200 of 200").wait_for(timeout=60_000)
     drawn = lines_of(page)
     explorer = explorers.Softmax(steps=200)

@@ -1,8 +1,10 @@
 """The built pages in a browser, opened from the disk as a reader without a network would."""
 
+import gzip
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -95,11 +97,30 @@ def open_page(visit):
 def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name):
     """One visit: it takes longer to set a page's formulas than to look at it."""
     page = open_page(name, viewport={"width": 320, "height": 700}, color_scheme="dark")
+    weighs_little(page)
     is_whole_on_any_screen(page)
     if page.locator(".ex").count():
         has_nothing_serious_for_axe(page)
     if name in CHAPTERS:
         downloads_as_the_notebook_it_is(page, name)
+
+
+def weighs_little(page):
+    """At most 2 MB over the wire, compressed as a host would; a page asks only for what it needs."""
+    weights = {}
+    for file in {Path(unquote(urlsplit(each).path)) for each in page.requested}:
+        if file.is_file():
+            packed = file.suffix in {".png", ".webp", ".woff2"}
+            weights[file.name] = len(
+                file.read_bytes() if packed else gzip.compress(file.read_bytes(), 6)
+            )
+    assert sum(weights.values()) < 2_000_000, weights
+    assert ("tex-svg-full.js" in weights) == (page.locator("article .math").count() > 0)
+    assert (
+        page.locator("svg[data-icon='question'], i[class*='fa-']").count() == 0
+    )  # no icon is missing
+    own = [each for each in page.requested if "/explorers" in each]
+    assert all("?v=" in each for each in own), own
 
 
 def is_whole_on_any_screen(page):

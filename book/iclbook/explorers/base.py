@@ -52,14 +52,37 @@ def position(value: float = 1.0) -> traitlets.Float:
     return real(value, "time", 0, 1)
 
 
+def preset(name: str, look: str, **settings: Any) -> dict[str, Any]:
+    """Settings worth a look, the others being the explorer's own; ``look`` says what to look at."""
+    return {"name": name, "look": look, "settings": settings}
+
+
+def guess(
+    question: str, answers: list[str], right: int, move: str, why: str, **settings: Any
+) -> dict[str, Any]:
+    """A question whose answer the page tells once the reader has chosen one and the explorer stands at
+    ``settings``; ``move`` says how to get there, ``why`` follows the answer."""
+    asked = {"question": question, "answers": answers, "right": right, "move": move, "why": why}
+    return {**asked, "settings": settings}
+
+
 class Explorer(anywidget.AnyWidget):
-    """Base: a subclass has traits made by the functions above, ``name`` and ``picture``."""
+    """Base: a subclass has traits made by the functions above, ``name`` and ``picture``.
+
+    ``LEAD`` names the controls that are to be seen at first, with one row of pictures; without, all are.
+    """
 
     name = ""
     heading = ""
+    PRESETS: tuple[dict[str, Any], ...] = ()
+    GUESS: dict[str, Any] | None = None
+    LEAD: tuple[str, ...] = ()
     _css = bundle.style()
     title = traitlets.Unicode().tag(sync=True)
     controls = traitlets.List().tag(sync=True)
+    presets = traitlets.List().tag(sync=True)
+    guess = traitlets.Dict().tag(sync=True)
+    lead = traitlets.List().tag(sync=True)
     finite = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **settings: Any) -> None:
@@ -69,6 +92,7 @@ class Explorer(anywidget.AnyWidget):
             raise ValueError(f"{type(self).__name__} takes {known}, not {', '.join(unknown)}")
         super().__init__(**settings)
         self.title = self.heading
+        self.presets, self.guess, self.lead = list(self.PRESETS), self.GUESS or {}, list(self.LEAD)
         self.finite = type(self).run_finite is not Explorer.run_finite
         self.controls = [
             {

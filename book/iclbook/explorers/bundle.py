@@ -49,8 +49,9 @@ def widget(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """The same as a plain script, which a page opened from disk may load."""
-    return f"(() => {{\n{modules(name)}window.explorers.{name} = {name}.render;\n}})();\n"
+    """The same as a plain script, which a page opened from disk may load; it says that it has come."""
+    comes = f"(window.explorers ??= {{}}).{name} = {name}.render;\ndispatchEvent(new Event('explorer'));"
+    return f"(() => {{\n{modules(name)}{comes}\n}})();\n"
 
 
 def style() -> str:

@@ -1,10 +1,12 @@
 // One small chart, in SVG: lines on labelled axes with theory dashed, or a heat map of a matrix.
 //
-// A panel is plain data, so that the same numbers are drawn, exported and tested:
-//   { title, x: { label, min, max, log }, y: { label, min, max, log }, cursor,
-//     series: [{ name, x, y, color, dashed, label, dots }], levels: [{ y, name }], marks: [{ x, name }] }
+// A panel is plain data, so that the same numbers are drawn, read out, exported and tested:
+//   { title, x: { label, min, max, log, whole }, y: { label, min, max, log }, cursor, moves,
+//     series: [{ name, x, y, color, dashed, label, dots, ring, tags }], levels: [{ y, name, label }], marks: [{ x, name }] }
 //   { title, heat: { rows, columns, values, max, signed }, x: { label }, y: { label } }
 // color: 0 … 7 of the palette, or "theory", "quiet", "ink"; the style sheet knows what they look like.
+// `moves` is the control that the cursor is moved for; without it the cursor of a run's time is "at".
+// What has a tag in common lights up together: a curve its names, a cell those of its row and column.
 
 const FONT = 12, LETTER = 7.8;  // of the widest sans serif a system may have: what is beside a chart is cut off
 
@@ -18,6 +20,7 @@ export const format = (value) => {
   }
   return Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 });
 };
+export const count = (n, noun) => `${format(n)} ${noun}${n === 1 ? "" : "s"}`;
 const raised = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 export const superscript = (n) => [...String(n)].map((each) => raised[each]).join("");
 export const subscript = (n) => [...String(n)].map((each) => "₀₁₂₃₄₅₆₇₈₉"[each]).join("");
@@ -25,7 +28,13 @@ export const subscript = (n) => [...String(n)].map((each) => "₀₁₂₃₄₅
 const escape = (text) => String(text).replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`);
 const paint = (color) => `var(--ex-${typeof color === "number" ? `c${color % 8}` : color ?? "ink"})`;
 
-export function ticks({ min, max, log }, count) {
+export function ticks({ min, max, log, whole }, wanted) {
+  if (whole && max - min <= 10) return Array.from({ length: Math.floor(max) - Math.ceil(min) + 1 }, (_, i) => Math.ceil(min) + i);
+  let list = [];
+  for (let n = wanted; list.length < 3 && n < wanted + 6; n++) list = evenTicks({ min, max, log }, n);
+  return list;
+}
+function evenTicks({ min, max, log }, count) {
   if (log) {
     const low = Math.ceil(Math.log10(min) - 1e-9), high = Math.floor(Math.log10(max) + 1e-9);
     const every = Math.max(1, Math.ceil((high - low) / count)), list = [];
@@ -69,6 +78,20 @@ function spread(labels, top, bottom) {
   return labels;
 }
 
+// A series that lies on others, to a pixel: they share the line, each in its turn.
+function striped(series, sx, sy) {
+  const groups = [];
+  for (const each of series.filter((one) => !one.dots && !one.dashed && !one.pale && one.x.length > 1)) {
+    const near = (other) => other.x.length === each.x.length && Array.from({ length: 25 }, (_, i) => Math.floor((i * (each.x.length - 1)) / 24))
+      .every((i) => Math.abs(sx(each.x[i]) - sx(other.x[i])) < 1 && Math.abs(sy(each.y[i]) - sy(other.y[i])) < 1);
+    const group = groups.find(([first]) => near(first));
+    if (group) group.push(each);
+    else groups.push([each]);
+  }
+  return new Map(groups.filter((group) => group.length > 1).flatMap((group) => group.map((each, i) =>
+    [each, `;stroke-dasharray:7 ${7 * (group.length - 1)};stroke-dashoffset:${-7 * i}`])));
+}
+
 function path({ x, y }, sx, sy, { log: logX }, { log: logY }) {
   let d = "", pen = "M";
   for (let i = 0; i < x.length; i++) {
@@ -82,16 +105,18 @@ function path({ x, y }, sx, sy, { log: logX }, { log: logY }) {
   return d;
 }
 
+export const tagsOf = ({ name, label, tags }) => (tags ?? [name, label].filter((each) => typeof each === "string" && each));
+const tagged = (tags) => `data-tags="${escape(tags.join("|"))}"`;
 const text = (x, y, words, extra = "") => `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${extra}>${escape(words)}</text>`;
 
 function lines(panel, width, height, id) {
   const { x, y, series = [], levels = [], marks = [], cursor } = panel;
   const named = [
-    ...levels.map((each) => ({ name: each.name, value: each.y, color: "theory" })),
+    ...levels.filter((each) => each.label !== false).map((each) => ({ name: each.name, value: each.y, color: "theory", tags: [] })),
     ...series.filter((each) => each.label !== false && each.x.length).map((each) => {
       let last = each.y.length - 1;
       while (last > 0 && !(each.y[last] <= y.max && each.x[last] <= x.max)) last--;
-      return { name: each.label ?? each.name, value: each.y[last], color: each.color };
+      return { name: each.label ?? each.name, value: each.y[last], color: each.color, tags: tagsOf(each) };
     }),
   ].filter((each) => each.name && Number.isFinite(each.value));
   const longest = Math.max(0, ...named.map((each) => each.name.length));
@@ -99,7 +124,7 @@ function lines(panel, width, height, id) {
   const left = 26 + LETTER * Math.max(...yTicks.map((each) => format(each).length));
   const half = (LETTER / 2) * Math.max(...ticks(x, 2).map((each) => format(each).length));
   const right = width - Math.max(half, longest ? Math.min(0.4 * width, 10 + LETTER * longest) : 14);
-  const top = 10, bottom = height - 38;
+  const top = 14, bottom = height - 38;
   const sx = scale(x, left, right), sy = scale(y, bottom, top);
   let svg = `<clipPath id="${id}"><rect x="${left}" y="${top - 4}" width="${right - left}" height="${bottom - top + 6}"/></clipPath>`;
   for (const each of yTicks) {
@@ -120,62 +145,100 @@ function lines(panel, width, height, id) {
     svg += `<line class="ex-mark" x1="${sx(each.x)}" x2="${sx(each.x)}" y1="${top}" y2="${bottom}"/>`;
   for (const each of levels)
     svg += `<line class="ex-level" x1="${left}" x2="${right}" y1="${sy(each.y)}" y2="${sy(each.y)}"/>`;
+  const stripes = striped(series, sx, sy);
   for (const each of series) {
-    const style = each.dashed ? "ex-dashed" : "ex-solid";
-    if (!each.dots) svg += `<path class="${style}" style="stroke:${paint(each.color)}" d="${path(each, sx, sy, x, y)}"/>`;
+    const style = `${each.dashed ? "ex-dashed" : "ex-solid"}${each.pale ? " ex-pale" : ""}`, tags = tagged(tagsOf(each));
+    if (!each.dots) svg += `<path class="${style}" ${tags} style="stroke:${paint(each.color)}${stripes.get(each) ?? ""}" d="${path(each, sx, sy, x, y)}"/>`;
     else
-      for (let i = 0; i < each.x.length; i++)
-        svg += `<circle r="${each.dots}" cx="${sx(each.x[i]).toFixed(1)}" cy="${sy(each.y[i]).toFixed(1)}" style="fill:${paint(each.color)}"/>`;
+      for (let i = 0; i < each.x.length; i++) {
+        const inside = each.ring ? `fill:none;stroke:${paint(each.color)};stroke-width:2` : `fill:${paint(each.color)}`;
+        svg += `<circle ${tags} class="ex-dot${each.pale ? " ex-pale" : ""}" r="${each.dots}" cx="${sx(each.x[i]).toFixed(1)}" cy="${sy(each.y[i]).toFixed(1)}" style="${inside}"/>`;
+      }
   }
-  if (cursor != null) svg += `<line class="ex-cursor" x1="${sx(cursor)}" x2="${sx(cursor)}" y1="${top}" y2="${bottom}"/>`;
+  if (cursor != null) {
+    const at = sx(cursor).toFixed(1);
+    svg += `<line class="ex-cursor" x1="${at}" x2="${at}" y1="${top}" y2="${bottom}"/>`;
+  }
   svg += "</g>";
+  if (cursor != null && panel.moves) svg += `<circle class="ex-grip" r="5" cx="${sx(cursor).toFixed(1)}" cy="${bottom}"/>`;
   for (const [i, each] of marks.entries())
     svg += text(sx(each.x) + 4, top + 8 + 14 * i, each.name, 'class="ex-end" style="--c:var(--ex-theory)"');
+  svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
   const labels = named.map((each) => ({ ...each, at: Math.max(top, Math.min(bottom, sy(each.value))) }));
   for (const each of spread(labels, top, bottom))
-    svg += text(right + 6, each.at + 4, each.name, `class="ex-end" style="--c:${paint(each.color)}"`);
-  return svg;
+    svg += text(right + 6, each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
+  const f = x.log ? Math.log10 : (value) => value, span = f(x.max) - f(x.min);
+  const invert = (at) => {
+    const value = f(x.min) + ((at - left) / (right - left)) * span;
+    return Math.min(x.max, Math.max(x.min, x.log ? 10 ** value : value));
+  };
+  return { svg, place: { left, right, top, bottom, sx, sy, invert } };
+}
+
+// Where a curve leaves the picture at its top: a mark, and how high it goes.
+function cut({ x, y, color }, { min, max }, { max: most }, sx, top) {
+  let peak = -1;
+  for (let i = 0; i < y.length; i++) if (y[i] > most && x[i] >= min && x[i] <= max && (peak < 0 || y[i] > y[peak])) peak = i;
+  if (peak < 0) return "";
+  const at = sx(x[peak]), end = at > sx(max) - 60;
+  return `<path class="ex-cut" style="fill:${paint(color)}" d="M${(at - 5).toFixed(1)},${top - 1}h10l-5,-8z"/>`
+    + text(at + (end ? -8 : 8), top - 2, format(Number(y[peak].toPrecision(3))), `class="ex-end" text-anchor="${end ? "end" : "start"}" style="--c:${paint(color)}"`);
 }
 
 const fixed = (value) => value.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
 
+export const headerTag = (name, axis) => (Number.isFinite(Number(name)) ? `${axis.label} ${name}` : String(name));
+
 function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, height) {
   const left = 24 + LETTER * Math.max(...rows.map((each) => String(each).length));
-  const top = 8, bottom = height - 40, right = width - 10;
+  const top = 8, bottom = height - 58, right = width - 10;
   const cell = Math.min((right - left) / columns.length, (bottom - top) / rows.length);
   const wide = Math.min((right - left) / columns.length, 1.6 * cell);
-  const from = left + (right - left - wide * columns.length) / 2;
+  const from = left + (right - left - wide * columns.length) / 2, middle = from + (wide * columns.length) / 2;
+  const hue = (value) => `fill:var(--ex-c${signed && value < 0 ? 1 : 0});opacity:${Math.min(1, Math.abs(value) / max).toFixed(3)}`;
   let svg = "";
   rows.forEach((row, i) => {
-    const at = top + i * cell;
-    svg += text(from - 6, at + cell / 2 + 4, row, 'text-anchor="end"');
+    const at = top + i * cell, rowTag = headerTag(row, y);
+    svg += text(from - 6, at + cell / 2 + 4, row, `text-anchor="end" ${tagged([rowTag])}`);
     columns.forEach((column, j) => {
-      const value = values[i * columns.length + j], share = Math.min(1, Math.abs(value) / max);
-      const color = signed && value < 0 ? "var(--ex-c1)" : "var(--ex-c0)";
+      const value = values[i * columns.length + j];
       const size = `width="${(wide - 2).toFixed(1)}" height="${(cell - 2).toFixed(1)}"`;
       const box = `x="${(from + j * wide).toFixed(1)}" y="${at.toFixed(1)}" ${size} rx="2"`;
-      svg += `<rect class="ex-cell" ${box}/><rect ${box} style="fill:${color};opacity:${share.toFixed(3)}"/>`;
+      svg += `<g class="ex-square" ${tagged([rowTag, headerTag(column, x)])}><rect class="ex-cell" ${box}/><rect ${box} style="${hue(value)}"/>`;
       if (wide > 34 && cell > 17) {
-        const ink = share > 0.55 ? "ex-on" : "ex-off";
+        const ink = Math.abs(value) > 0.55 * max ? "ex-on" : "ex-off";
         svg += text(from + j * wide + wide / 2 - 1, at + cell / 2 + 3, fixed(value), `text-anchor="middle" class="ex-value ${ink}"`);
       }
+      svg += "</g>";
     });
   });
   const under = top + rows.length * cell;
   columns.forEach((column, j) => {
-    svg += text(from + j * wide + wide / 2 - 1, under + 13, column, 'text-anchor="middle"');
+    svg += text(from + j * wide + wide / 2 - 1, under + 13, column, `text-anchor="middle" ${tagged([headerTag(column, x)])}`);
   });
-  svg += text(from + (wide * columns.length) / 2, under + 31, x.label, 'text-anchor="middle" class="ex-name"');
-  const middle = `translate(11 ${top + (rows.length * cell) / 2}) rotate(-90)`;
-  return svg + text(0, 0, y.label, `text-anchor="middle" class="ex-name" transform="${middle}"`);
+  svg += text(middle, under + 31, x.label, 'text-anchor="middle" class="ex-name"');
+  // the colours, and what the fullest stands for
+  const shades = signed ? [-1, -0.6, -0.2, 0.2, 0.6, 1] : [0.05, 0.25, 0.5, 0.75, 1], most = format(Number(max.toPrecision(2)));
+  const begin = middle - 8 * shades.length;
+  shades.forEach((share, i) => {
+    const box = `x="${(begin + 16 * i).toFixed(1)}" y="${under + 38}" width="15" height="9"`;
+    svg += `<rect class="ex-cell" ${box}/><rect ${box} style="${hue(share * max)}"/>`;
+  });
+  svg += text(begin - 5, under + 47, signed ? `−${most}` : "0", 'text-anchor="end"');
+  svg += text(begin + 16 * shades.length + 4, under + 47, most);
+  const turn = `translate(11 ${top + (rows.length * cell) / 2}) rotate(-90)`;
+  return { svg: svg + text(0, 0, y.label, `text-anchor="middle" class="ex-name" transform="${turn}"`), place: null };
 }
 
-export function draw(svg, panel, width, id) {
-  const height = panel.height ?? (width < 420 ? 210 : 250);
+// Draws the panel `width` units wide, of which one is `unit` pixels: text grows with the reader's own size.
+// Says where in the picture (in units) a chart's lines are; nothing of a heat map.
+export function draw(svg, panel, width, id, unit = 1) {
+  const height = (panel.height ?? (width < 420 ? 220 : 254)) + (panel.heat ? 14 : 0);
+  const { svg: drawn, place } = panel.heat ? heat(panel, width, height) : lines(panel, width, height, id);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("aria-label", panel.title);
-  svg.style.height = `${height}px`;
-  svg.innerHTML = panel.heat ? heat(panel, width, height) : lines(panel, width, height, id);
+  svg.style.height = `${height * unit}px`;
+  svg.innerHTML = drawn;
+  return place;
 }
 
 // What is drawn, as rows of panel, series, x, y; of a heat map the series is the row and x the column.
@@ -190,5 +253,5 @@ export function rows(panel) {
     ...series.flatMap((each) => Array.from(each.x, (x, i) => [title, each.name, x, each.y[i]])),
     ...levels.map((each) => [title, each.name, "", each.y]),
     ...marks.map((each) => [title, each.name, each.x, ""]),
-  ];
+  ].filter(([, , , y]) => y === "" || Number.isFinite(y));
 }

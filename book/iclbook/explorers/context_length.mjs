@@ -1,6 +1,6 @@
 // Trained on contexts of one length, or of every length up to it; tested on others.
 
-import { format } from "./chart.mjs";
+import { count, format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
 import { passes } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
@@ -47,17 +47,17 @@ export function show({ runs, lengths, tests, best }, { eigenvalues, context, tes
   const left = runs.find((run) => run.left !== null);
   return {
     note: left ? `At step ${format(left.left)} a run leaves: the learning rate is past the edge of stability.` : "",
-    summary: `At step ${format(runs[0].step[row])}, tested on ${test} examples: trained on ${context} the error is ${format(one)}, `
-      + `trained on 1 to ${context} it is ${format(every)}; the best for that length is ${format(best[test - 1])}. `
+    summary: `At step ${format(runs[0].step[row])}, tested on ${count(test, "example")}: trained on ${context} the error is ${format(one)}, `
+      + `trained on ${context > 1 ? `1 to ${context}` : "1"} it is ${format(every)}; the best for that length is ${format(best[test - 1])}. `
       + `Half of the way down is at ${half[0]} and ${half[1]}.`,
     panels: [
       {
-        title: "Error on contexts of other lengths", cursor: test, x: { label: "examples in the test context", min: 1, max: LONGEST },
+        title: "Error on contexts of other lengths", cursor: test, moves: "test", x: { label: "examples in the test context", min: 1, max: LONGEST },
         y: { label: "mean squared error", min: 0, max: top }, marks: [{ x: context, name: "trained" }],
         series: [...curves, { name: "best", color: "theory", dashed: true, x: lengths, y: best }],
       },
       {
-        title: `Error on ${test} examples, while training`, cursor: runs[0].step[row], x: { label: "step", min: 0, max: steps },
+        title: `Error on ${count(test, "example")}, while training`, cursor: runs[0].step[row], x: { label: "step", min: 0, max: steps },
         y: { label: "mean squared error", min: 0, max: top }, levels: [{ y: best[test - 1], name: "best" }], series: courses,
       },
     ],

@@ -1,8 +1,9 @@
 // Controls: each a label, an input by mouse, touch and keyboard, and a way to show a value set elsewhere.
 //
-// control(spec, set) → { element, show(value) }. What a control takes comes from the class's traits.
+// control(spec, set, say) → { element, show(value), mark(edge) }. What a control takes comes from the class's
+// traits; `say` tells the reader of a number that had to be held to it. `edge` is a value past which words warn.
 
-import { format } from "./chart.mjs";
+import { format, subscript } from "./chart.mjs";
 import { hold } from "./link.mjs";
 
 // A number that no other explorer of the page has: each comes with these modules of its own.
@@ -18,48 +19,77 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-// Without this mark JupyterLab takes the arrow keys for itself.
-const OWN_KEYS = { "data-lm-suppress-shortcuts": "true" };
+export const button = (label, click, attributes = {}) => make("button", { type: "button", click, ...attributes }, label);
 
-function slider(spec, set) {
+// Without this mark JupyterLab takes the arrow keys for itself.
+export const OWN_KEYS = { "data-lm-suppress-shortcuts": "true" };
+
+function slider(spec, set, say = () => {}) {
   const { label, type, min, max, log } = spec;
   const id = `ex-${unique()}`;
   const grain = spec.step ?? (type === "whole" ? 1 : 10 ** Math.floor(Math.log10((max - min) / 100)));
-  const bounds = log ? [Math.log10(min), Math.log10(max), 0.02] : [min, max, grain];
   const round = (value) => (type === "whole" ? Math.round(value) : Number(value.toPrecision(log ? 2 : 6)));
+  // a logarithmic one goes over a whole number of places, so that the last is its greatest value
+  const decades = log ? Math.log10(max / min) : 0, places = Math.round(50 * decades);
+  const valueAt = (place) => (log ? min * 10 ** ((place / places) * decades) : place);
+  const placeOf = (value) => (log ? (Math.log10(value / min) / decades) * places : value);
+  let before = null;
   const range = make("input", {
-    ...OWN_KEYS, id, type: "range", min: bounds[0], max: bounds[1], step: bounds[2],
+    ...OWN_KEYS, id, type: "range", ...(log ? { min: 0, max: places, step: 1 } : { min, max, step: grain }),
     input: () => {
       // the handle stays where it is, on its own grid, even where the value is rounded
-      const value = hold(spec, round(log ? 10 ** range.valueAsNumber : range.valueAsNumber));
+      const value = hold(spec, round(valueAt(range.valueAsNumber)));
       write(value);
       set(value);
+    },
+    // a finger that comes down here and then scrolls the page meant no change
+    pointerdown: () => { before = shown; },
+    pointercancel: () => {
+      if (before === null || before === shown) return;
+      show(before);
+      set(before);
     },
   });
   const field = make("input", {
     ...OWN_KEYS, type: "number", min, max, step: log ? "any" : grain, "aria-label": `${label}, number`,
     change: () => {
-      const value = hold(spec, field.valueAsNumber);
-      if (value === null) show(shown);
-      else {
-        show(value);
-        set(value);
+      const given = field.valueAsNumber, value = hold(spec, given);
+      if (value === null) {
+        say(`${label} takes a number from ${format(min)} to ${format(max)}: it stays at ${format(shown)}.`);
+        return show(shown);
       }
+      say(value === given ? "" : `${label} is held to ${format(value)}: it takes ${type === "whole" ? "whole numbers " : ""}from ${format(min)} to ${format(max)}.`);
+      show(value);
+      set(value);
     },
   });
-  let shown;
+  let shown, edge = null;
+  const tick = make("span", { class: "ex-edge", hidden: true, "aria-hidden": "true" });
+  const warning = make("small", { class: "ex-past", hidden: true });
+  // where the edge stands on the slider: its handle is a rem wide and stays within
+  const mark = (value) => {
+    if (value === edge) return;  // and a number that is being typed stays
+    edge = value;
+    tick.hidden = value === null || value < min || value > max;
+    const share = log ? placeOf(value) / places : (value - min) / (max - min);
+    if (!tick.hidden) tick.style.left = `calc(0.5rem + (100% - 1rem) * ${share})`;
+    warning.textContent = value === null ? "" : `past the edge of stability, ${format(Number(value.toPrecision(2)))}`;
+    if (shown !== undefined) write(shown);
+  };
   const write = (value) => {
     shown = value;
-    range.setAttribute("aria-valuetext", format(value));
+    range.setAttribute("aria-valuetext", format(value) + (edge !== null && value > edge ? ", past the edge of stability" : ""));
+    warning.hidden = !(edge !== null && value > edge);
     const plain = Number(value.toPrecision(6));
     field.value = log && plain < 1e-3 ? plain.toExponential() : plain;
   };
   const show = (value) => {
-    range.value = log ? Math.log10(value) : value;
+    range.value = placeOf(value);
     write(value);
   };
   const name = make("label", { for: id }, label);
-  return { element: make("div", { class: "ex-control" }, name, range, field), show };
+  const track = make("span", { class: "ex-track" }, range, tick);
+  return { element: make("div", { class: "ex-control" }, name, track, field, warning), show, mark };
 }
 
 function choice({ label, options, names = {} }, set) {
@@ -80,6 +110,7 @@ const law = (name, dim) => {
 };
 
 // One bar an eigenvalue, dragged or moved by the arrow keys; a law and a dimension set them all.
+// By touch the grip alone is dragged: the bars are wide, and a page must scroll under a finger.
 function spectrum(spec, set) {
   const { label, min, max, least, most } = spec;
   let values = [], bars = [];
@@ -94,6 +125,8 @@ function spectrum(spec, set) {
     (dim) => change(law(matching() ?? names[0], dim)));
   const bar = (d) => {
     const fill = make("span", { class: "ex-fill", style: `background:var(--ex-c${d % 8})` }), number = make("span", { class: "ex-number" });
+    const grip = make("span", { class: "ex-handle" });
+    let before = null;
     const drag = (event) => {
       const box = element.getBoundingClientRect();
       move(d, ((box.bottom - event.clientY) / (box.height - 18)) * max);
@@ -101,8 +134,15 @@ function spectrum(spec, set) {
     const keys = { ArrowUp: 0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowLeft: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -max, End: max };
     const element = make("div", {
       ...OWN_KEYS, class: "ex-bar", role: "slider", tabindex: 0, "aria-orientation": "vertical",
-      "aria-label": `eigenvalue ${d + 1}`, "aria-valuemin": min, "aria-valuemax": max,
-      pointerdown: (event) => { element.setPointerCapture(event.pointerId); element.focus(); drag(event); },
+      "aria-label": `eigenvalue ${d + 1}`, "aria-valuemin": min, "aria-valuemax": max, "data-tags": `e${subscript(d + 1)}`,
+      pointerdown: (event) => {
+        if (event.pointerType === "touch" && event.target !== grip) return;
+        before = values;
+        element.setPointerCapture(event.pointerId);
+        element.focus();
+        drag(event);
+      },
+      pointercancel: () => { if (before) change(before); },
       pointermove: (event) => { if (element.hasPointerCapture(event.pointerId)) drag(event); },
       keydown: (event) => {
         if (!(event.key in keys)) return;
@@ -110,8 +150,8 @@ function spectrum(spec, set) {
         event.stopPropagation();
         move(d, values[d] + keys[event.key]);
       },
-    }, number, fill);
-    return { element, fill, number };
+    }, number, fill, grip);
+    return { element, fill, number, grip };
   };
   const show = (next) => {
     values = [...next];
@@ -122,7 +162,7 @@ function spectrum(spec, set) {
     values.forEach((value, d) => {
       bars[d].fill.style.height = `calc((100% - 18px) * ${value / max})`;
       bars[d].number.textContent = value.toFixed(value < 0.1 ? 3 : 2).replace(/^0/, "");
-      bars[d].number.style.bottom = `calc((100% - 18px) * ${value / max})`;
+      for (const each of [bars[d].number, bars[d].grip]) each.style.bottom = bars[d].fill.style.height;
       bars[d].element.setAttribute("aria-valuenow", value);
       bars[d].element.setAttribute("aria-valuetext", format(value));
     });
@@ -134,4 +174,4 @@ function spectrum(spec, set) {
   return { element, show };
 }
 
-export const control = (spec, set) => ({ choice, spectrum }[spec.type] ?? slider)(spec, set);
+export const control = (spec, set, say) => ({ choice, spectrum }[spec.type] ?? slider)(spec, set, say);

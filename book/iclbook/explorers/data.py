@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, overlay, position, real, spectrum, whole
+from iclbook.explorers.base import Explorer, guess, overlay, position, preset, real, spectrum, whole
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -24,6 +24,29 @@ class Task(Explorer):
 
     name = "task"
     heading = "A context, and four ways to answer"
+    LEAD = ("examples", "noise")
+    GUESS = guess(
+        "Four weights, a context of four examples, and now noise in the labels. Whose answer suffers most?",
+        ["least squares", "ridge", "attention"],
+        0,
+        "set the label noise to 0.5 and the examples to 4",
+        "With as many examples as weights least squares fits the noise exactly; attention does not divide by "
+        "what the context happens to hold, and hardly notices.",
+        noise=0.5,
+        examples=4,
+    )
+    PRESETS = (
+        preset(
+            "two components",
+            "Who uses two directions of four keeps the error of the other two, however long the context.",
+            components=2,
+        ),
+        preset(
+            "two examples",
+            "Least squares takes the smallest weights that fit; none of the four can know the rest.",
+            examples=2,
+        ),
+    )
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     examples = whole(12, "examples n", 1, 40)
@@ -99,6 +122,24 @@ class InWeight(Explorer):
 
     name = "in_weight"
     heading = "In weights or in context"
+    LEAD = ("share",)
+    GUESS = guess(
+        "Let one sequence in ten have a task of its own. Which test error is smaller at the end?",
+        ["in-context", "in-weight", "they are equal"],
+        1,
+        "set the share in context to 0.1",
+        "The shared task fills most sequences, and within these steps its weights are remembered; the context "
+        "is read too seldom.",
+        share=0.1,
+    )
+    PRESETS = (
+        preset(
+            "one in five",
+            "The in-weight error falls first, and rises again while the in-context one falls.",
+            share=0.2,
+        ),
+        preset("all in context", "Nothing can be remembered: only the labels are read.", share=1.0),
+    )
     _esm = bundle.widget(name)
     share = real(0.6, "share in context", 0, 1, step=0.01)
     heads = whole(8, "heads H", 1, 8)

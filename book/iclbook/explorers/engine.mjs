@@ -138,8 +138,8 @@ function stepSeparate({ dim, heads, rank, v, k, q }, g, twice, dk, dq) {
 
 // `steps` steps of gradient descent in place. Recorded about `points` times and at the end, each
 // from before its step: loss, v, M and, with `keep`, the keys. A run that leaves (loss above a thousand times its
-// start, or not a number) ends there; `left` is that step.
-export function descend(problem, weights, { steps, lr, points = 320, keep = false }) {
+// start, or not a number) ends there; `left` is that step. So does one whose recorded loss is below `until`.
+export function descend(problem, weights, { steps, lr, points = 320, keep = false, until = -Infinity }) {
   const { dim, heads } = weights;
   const stride = Math.max(1, Math.ceil(steps / points));
   const rows = Math.ceil(steps / stride) + 1;
@@ -167,7 +167,7 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
       if (keep) out.k.set(weights.k, row * keys);
       row++;
     }
-    if (leaves || step === steps) break;
+    if (leaves || step === steps || (row && out.loss[row - 1] < until)) break;
     if (weights.kind === "merged") stepMerged(weights, g, 2 * lr);
     else stepSeparate(weights, g, 2 * lr, dk, dq);
   }

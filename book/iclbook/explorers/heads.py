@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, choice, overlay, position, real, spectrum, whole
+from iclbook.explorers.base import Explorer, choice, guess, overlay, position, preset, real, spectrum, whole
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -21,6 +21,33 @@ class Softmax(Explorer):
 
     name = "softmax"
     heading = "Softmax: trained here and now"
+    LEAD = ("heads", "init")
+    GUESS = guess(
+        "Make the initial weights ten times smaller. How much later does each model's first drop come?",
+        [
+            "both about ten times later",
+            "linear about ten times, softmax about twice",
+            "softmax about ten times, linear about twice",
+        ],
+        1,
+        "set the initial weights to 0.003 and press Play",
+        "Softmax has a slope in its values alone, where the mean token can be read before any key or query has "
+        "grown; linear attention needs all three.",
+        init=0.003,
+    )
+    PRESETS = (
+        preset("one head", "One head learns one direction: both losses stay high.", heads=1),
+        preset(
+            "long contexts",
+            "With 64 examples softmax ends below linear attention on the same sequences.",
+            context=64,
+        ),
+        preset(
+            "merged, too fast",
+            "At this learning rate the losses rise again and again: the note counts the steps.",
+            kind="merged",
+        ),
+    )
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     kind = choice("separate", "key and query", {"separate": "separate", "merged": "merged"})
@@ -82,6 +109,31 @@ class TaskAllocation(Explorer):
 
     name = "task_allocation"
     heading = "Task allocation: which head does which task"
+    LEAD = ("heads", "tasks")
+    GUESS = guess(
+        "One head fewer than tasks: two heads, three tasks. How many tasks are done by the end?",
+        ["two: one task is left undone", "all three: a head does two", "none"],
+        1,
+        "set the heads to 2",
+        "A head that serves two tasks serves neither as well as one of its own would: the limit of the loss "
+        "is higher.",
+        heads=2,
+    )
+    PRESETS = (
+        preset("more heads than tasks", "Two of five heads stay without a task: see μω.", heads=5),
+        preset(
+            "a tie",
+            "Two heads start alike, and the third task is shared between them.",
+            heads=2,
+            spread=0.0,
+        ),
+        preset(
+            "an unlucky start",
+            "With a wide spread a task may wait past the end: only what is done is counted.",
+            spread=3.0,
+            seed=2,
+        ),
+    )
     _esm = bundle.widget(name)
     heads = whole(3, "heads H", 1, 5)
     tasks = whole(3, "tasks I", 1, 5)
@@ -155,6 +207,32 @@ class Speed(Explorer):
 
     name = "speed"
     heading = "What a run costs"
+    LEAD = ("context", "dim")
+    GUESS = guess(
+        "Contexts of 200 examples instead of 31. How many times longer does each way take?",
+        [
+            "both six times",
+            "sequence by sequence 36 times, on moments 1.4 times",
+            "both 36 times",
+        ],
+        1,
+        "set the context to 200",
+        "Attention's scores are a square of the context's length; the moments are formed once, and their size "
+        "is the dimension's alone.",
+        context=200,
+    )
+    PRESETS = (
+        preset(
+            "sixteen dimensions",
+            "The moments' cost grows with the sixth power of the dimension: the curves draw together.",
+            dim=16,
+        ),
+        preset(
+            "a million sequences",
+            "The moments are formed once: only at this size does forming them cost more than training.",
+            sequences=1_000_000,
+        ),
+    )
     _esm = bundle.widget(name)
     sequences = whole(5000, "sequences P", 100, 1_000_000).tag(log=True)
     context = whole(31, "context N", 1, 200)

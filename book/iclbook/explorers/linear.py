@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, choice, overlay, position, real, shown, spectrum, whole
+from iclbook.explorers.base import Explorer, choice, guess, overlay, position, preset, real, shown, spectrum, whole
 from iclbook.explorers.start import start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -73,6 +73,29 @@ class Merged(Population):
 
     name = "merged"
     heading = "Merged key and query: one abrupt drop"
+    LEAD = ("eigenvalues", "init")
+    GUESS = guess(
+        "Give the four eigenvectors different eigenvalues. In how many abrupt drops does the loss fall?",
+        ["in one", "in two", "in four"],
+        0,
+        "choose the spectrum λ ∝ D + 1 − d",
+        "Merged attention rests nowhere between learning nothing and learning all: every eigenvector is "
+        "part of the same drop, and those of small eigenvalues only finish later.",
+        eigenvalues=[0.4, 0.3, 0.2, 0.1],
+    )
+    PRESETS = (
+        preset("white", "All eigenvalues are equal: the dashed closed form lies on the loss."),
+        preset(
+            "one large eigenvalue",
+            "The large eigenvalue brings the drop forward; the others are finished long after it.",
+            eigenvalues=[0.7, 0.1, 0.1, 0.1],
+        ),
+        preset(
+            "tiny weights",
+            "A thousand times smaller weights do not wait a thousand times longer: look at the dots.",
+            init=1e-6,
+        ),
+    )
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.25, 0.25, 0.25, 0.25))
     init = real(1e-3, "initial weights", 1e-6, 0.1, log=True)
@@ -95,6 +118,33 @@ class RankOne(Population):
 
     name = "rank_one"
     heading = "Rank one: one eigenvector after another"
+    LEAD = ("eigenvalues", "heads", "init")
+    GUESS = guess(
+        "Make the initial weights three times smaller. How much longer is the wait for the first drop?",
+        ["hardly longer", "about three times as long", "about nine times as long"],
+        1,
+        "set the initial weights to 0.01",
+        "A head's growth rate is its own size: the wait grows as one over the weights at the start. Merged "
+        "key and query grow at a fixed rate, and wait for the logarithm only.",
+        init=0.01,
+    )
+    PRESETS = (
+        preset(
+            "two equal eigenvalues",
+            "Equal eigenvalues do not fall together: which head leads, and when, is the start's choice.",
+            eigenvalues=[0.3, 0.3, 0.2, 0.1],
+        ),
+        preset(
+            "three heads",
+            "A head learns one eigenvector: with three heads the loss stays on the plateau L(M₃).",
+            heads=3,
+        ),
+        preset(
+            "too fast",
+            "The learning rate is far past the edge that the slider marks: the run leaves.",
+            lr=5.0,
+        ),
+    )
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     init = real(0.03, "initial weights", 0.003, 0.3, log=True)
@@ -142,6 +192,32 @@ class LowRank(Population):
 
     name = "low_rank"
     heading = "Low rank: R eigenvectors a head"
+    LEAD = ("rank", "heads")
+    GUESS = guess(
+        "Rank 4 instead of 2, for eight eigenvectors. Where does the loss rest for long, after the start?",
+        ["after 2, 4 and 6 are learned", "after 4 are learned", "nowhere"],
+        1,
+        "choose rank 4",
+        "A head that has begun learns as many eigenvectors as it has rows before the next head is needed.",
+        rank=4,
+    )
+    PRESETS = (
+        preset(
+            "rank one",
+            "One eigenvector a head: each drop has a plateau before it.",
+            rank=1,
+        ),
+        preset(
+            "full rank",
+            "One head holds all eight: a single long plateau at the start, and none after it.",
+            rank=8,
+        ),
+        preset(
+            "too fast",
+            "The learning rate is far past the edge that the slider marks: the run leaves.",
+            lr=5.0,
+        ),
+    )
     _esm = bundle.widget(name)
     eigenvalues = spectrum(tuple(RegressionTask(dim=8, spectrum="power").eigenvalues.round(6)))
     rank = choice(2, "rank R", {1: "1", 2: "2", 4: "4", 8: "8"})
@@ -164,6 +240,31 @@ class ContextLength(Explorer):
 
     name = "context_length"
     heading = "Context length: trained on one, tested on others"
+    LEAD = ("context", "test", "pooling")
+    GUESS = guess(
+        "Let β be the sum over the context divided by 31, whatever its length. What is the error on 100 "
+        "examples?",
+        ["smaller than before", "the same", "larger than of an answer that is always zero"],
+        2,
+        "choose that β is sum / N",
+        "On 100 examples such a β is about three times too large, and so is the answer; the curves leave the "
+        "picture at its top. A mean forgets how many examples there were.",
+        pooling="sum",
+    )
+    PRESETS = (
+        preset(
+            "trained on 5",
+            "From five examples one learns to trust none: on long contexts both stay far above the best.",
+            context=5,
+            test=40,
+        ),
+        preset(
+            "trained on 100, tested on 5",
+            "Who saw only long contexts trusts the few examples of a short one too much.",
+            context=100,
+            test=5,
+        ),
+    )
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     context = whole(31, "train length N", 1, 100)

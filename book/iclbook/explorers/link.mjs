@@ -1,6 +1,10 @@
-// The whole state of an explorer in a link's hash, and back: #rank_one?heads=5&…&check=1a2b3c4d
+// The whole state of an explorer in a link's hash, and back: #rank_one?v=1&heads=5&…&check=1a2b3c4d
 //
-// The check makes a hash that was cut on its way known as such, wherever it was cut.
+// The check makes a hash that was cut on its way known as such, wherever it was cut. `show=init,heads` leaves
+// only these controls on the page. A link in a chapter's words is written by hand, without version and check,
+// and names what it changes of the explorer's own settings: #rank_one?init=0.01
+
+const VERSION = 1;  // of what the settings mean: where a link is of another, the reader is told
 
 const check = (text) => {
   let hash = 0x811c9dc5;  // FNV-1a
@@ -8,8 +12,9 @@ const check = (text) => {
   return hash.toString(16).padStart(8, "0");
 };
 
-export function encode(name, controls, state) {
-  const body = `${name}?${controls.map(({ key }) => `${key}=${[state[key]].flat().join(",")}`).join("&")}`;
+export function encode(name, controls, state, shown = null) {
+  const settings = controls.map(({ key }) => `${key}=${[state[key]].flat().join(",")}`);
+  const body = `${name}?${[`v=${VERSION}`, ...settings, ...(shown ? [`show=${shown.join(",")}`] : [])].join("&")}`;
   return `#${body}&check=${check(body)}`;
 }
 
@@ -25,7 +30,7 @@ export function hold({ type, min, max, least, most, options }, value) {
 }
 
 const same = (a, b) => String(a) === String(b);
-const number = (text) => (/^-?[\d.]+(e-?\d+)?$/.test(text) ? Number(text) : NaN);
+const number = (text) => (/^-?[\d.]+(e[-+]?\d+)?$/.test(text) ? Number(text) : NaN);
 
 // An anchor's name may be written with escapes; what is no such name stays as it is.
 function plain(text) {
@@ -36,7 +41,7 @@ function plain(text) {
   }
 }
 
-// { state } or { wrong: why }, or {} where the hash is none of this explorer's business.
+// { state, shown, note } or { wrong: why }, or {} where the hash is none of this explorer's business.
 export function decode(hash, name, controls) {
   const text = hash.replace(/^#/, "");
   if (!text) return {};
@@ -46,17 +51,24 @@ export function decode(hash, name, controls) {
       || document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
     return known ? {} : { wrong: "The address names nothing on this page" };
   }
-  const [, body, sign] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];
-  if (!body || check(body) !== sign) return { wrong: "The link is not whole" };
-  const given = Object.fromEntries(body.slice(owner.length + 1).split("&").map((each) => each.split("=")));
+  const copied = text.startsWith(`${owner}?v=`);
+  const [, whole, sign] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];
+  if (copied && (!whole || check(whole) !== sign)) return { wrong: "The link is not whole" };
+  const given = new Map((whole ?? text).slice(owner.length + 1).split("&").filter(Boolean).map((each) => each.split("=")));
+  const older = copied && Number(given.get("v")) !== VERSION;
+  const names = ["v", "show", ...controls.map(({ key }) => key)], odd = [...given.keys()].find((key) => !names.includes(key));
+  if (odd !== undefined && !older) return { wrong: `The link names a setting that this explorer has not, ${plain(odd)}` };
   const state = {};
   for (const control of controls) {
-    const raw = given[control.key] ?? "";
-    const value = control.type === "choice" ? control.options.find((each) => same(each, raw))
+    const raw = given.get(control.key);
+    const value = raw === undefined ? control.value
+      : control.type === "choice" ? control.options.find((each) => same(each, raw))
       : control.type === "spectrum" ? raw.split(",").map(number) : number(raw);
     state[control.key] = hold(control, value);
     if (state[control.key] === null || !same(state[control.key], value))
       return { wrong: `The link's ${control.label} is not one that can be set` };
   }
-  return { state };
+  const shown = given.get("show")?.split(",") ?? null;
+  if (shown?.some((key) => !names.slice(2).includes(key))) return { wrong: "The link would show a control that is not there" };
+  return { state, shown, note: older ? "The link was made by another version of this explorer: what both know is set." : "" };
 }

@@ -1,8 +1,8 @@
 // Separate key and query of rank R: a head learns R eigenvectors before the next long plateau.
 
-import { format } from "./chart.mjs";
+import { count, format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { axis, course, leaving, lossPanel, sharePanel } from "./panels.mjs";
+import { axis, course, edgeOf, leaving, lossPanel, sharePanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population } from "./theory.mjs";
 
@@ -10,10 +10,10 @@ export function compute({ eigenvalues, context, heads, rank, init, seed, lr, ste
   const problem = population(eigenvalues, context);
   const model = { kind: "separate", dim: eigenvalues.length, heads, rank, init, seed };
   const run = descend(problem, start(model), { steps, lr, keep: true });
-  return { problem, model, run, step: run.step, levels: plateaus(problem) };
+  return { problem, model, run, step: run.step, levels: plateaus(problem), edge: edgeOf(problem, model) };
 }
 
-export function show({ problem, model, run, levels }, { heads, rank, steps, lr }, row) {
+export function show({ problem, run, levels, edge }, { heads, rank, steps, lr }, row) {
   const dim = problem.a.length, e = axis(dim), sizes = new Float64Array(heads * dim);
   for (let h = 0; h < heads; h++)
     for (let r = 0; r < rank; r++)
@@ -22,8 +22,8 @@ export function show({ problem, model, run, levels }, { heads, rank, steps, lr }
   const spent = levels.slice(0, -1).map((level) => run.step.filter((_, i) => Math.abs(run.loss[i] - level) < 0.006).length * run.stride);
   const long = spent.map((each, m) => [each, m]).filter(([each]) => each > steps / 12).map(([, m]) => m);
   return {
-    note: leaving(problem, run, model, lr),
-    summary: `Rank ${rank}, ${heads} heads: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
+    note: leaving(run, lr, edge),
+    summary: `Rank ${rank}, ${count(heads, "head")}: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
       + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
     panels: [
       { ...lossPanel(run, levels, steps, row), wide: true },

@@ -2,7 +2,7 @@
 
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { course, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
+import { course, edgeOf, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { dropTime, growthRate, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
 
@@ -11,23 +11,34 @@ const DECADES = [-6, -5, -4, -3, -2, -1];
 // The step at which half of the drop is done.
 const dropStep = (run, levels) => passes(run, run.loss.map((each) => -each), -(levels[0] + levels.at(-1)) / 2);
 
+// The drops of other initial weights, of which those of the reader's own are one.
+let known = { key: "", drops: [] };
+function dropsOf(problem, model, levels, { steps, lr }) {
+  const key = JSON.stringify([[...problem.eigenvalues], [...problem.a], model.heads, model.seed, steps, lr]);
+  if (known.key !== key) {
+    const half = (levels[0] + levels.at(-1)) / 2;
+    known = { key, drops: DECADES.map((power) => dropStep(descend(problem, start({ ...model, init: 10 ** power }), { steps, lr, until: half }), levels)) };
+  }
+  return known.drops;
+}
+
 export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context), all = plateaus(problem), levels = [all[0], all.at(-1)];
   const model = { kind: "merged", dim: eigenvalues.length, heads, init, seed };
   const weights = start(model), white = Math.max(...eigenvalues) - Math.min(...eigenvalues) < 1e-9;
   const c0 = white ? whiteStart(weights) : null;
-  const drops = DECADES.map((power) => dropStep(descend(problem, start({ ...model, init: 10 ** power }), { steps, lr }), levels));
+  const drops = dropsOf(problem, model, levels, { steps, lr });
   const run = descend(problem, weights, { steps, lr });
-  return { problem, model, run, step: run.step, levels, c0, drops, drop: dropStep(run, levels) };
+  return { problem, model, run, step: run.step, levels, c0, drops, drop: dropStep(run, levels), edge: edgeOf(problem, model) };
 }
 
-export function show({ problem, model, run, levels, c0, drops, drop }, { init, lr, steps }, row) {
+export function show({ problem, run, levels, c0, drops, drop, edge }, { init, lr, steps }, row) {
   const loss = lossPanel(run, levels, steps, row);
   loss.levels[1].name = "L(ΛC⁻¹)";
   loss.levels[0].name = "L(0)";
   const inits = DECADES.map((power) => 10 ** power), reached = inits.filter((_, i) => drops[i] !== null);
   const times = {
-    title: "When the drop comes, against initial weights", cursor: init,
+    title: "When the drop comes, against initial weights", cursor: init, moves: "init",
     x: { label: "initial weights", min: 5e-7, max: 0.2, log: true }, y: { label: "step of the drop", min: 0, max: steps },
     series: [
       { name: "simulation", label: false, dots: 4, color: 0, x: reached, y: drops.filter((each) => each !== null) },
@@ -49,7 +60,7 @@ export function show({ problem, model, run, levels, c0, drops, drop }, { init, l
   }
   const when = drop === null ? "The drop does not come in these steps." : `The drop comes at step ${format(Math.round(drop))}.`;
   return {
-    note: leaving(problem, run, model, lr),
+    note: leaving(run, lr, edge),
     summary: `${when}${law} ${course(problem, run, row)}`,
     panels: [loss, sharePanel(problem, run, steps, row), times, predictorPanel(problem, run, row)],
   };

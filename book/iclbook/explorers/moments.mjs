@@ -114,7 +114,7 @@ export function descendMoments(train, weights, { steps, lr, stride }) {
       out.left = step;
       break;
     }
-    if (step % stride === 0) {
+    if (step % stride === 0 || step === steps) {
       out.step.push(step);
       out.loss.push(loss);
       out.c.push(c.slice());

@@ -29,7 +29,7 @@ export function sharePanel(problem, run, steps, row) {
   const dim = problem.a.length, ends = learned(problem);
   return {
     title: "How much of each eigenvector is learned", x: { label: "step", min: 0, max: steps }, cursor: run.step[row],
-    y: { label: "share of its limit", min: -0.05, max: 1.12 }, levels: [{ y: 1, name: "" }],
+    y: { label: "share of its limit", min: -0.05, max: 1.12 }, levels: [{ y: 1, name: "limit", label: false }],
     series: axis(dim).map((name, d) => ({
       name, color: d, x: run.step, y: column(run, run.m, dim * dim, d * dim + d).map((each) => each / ends[d]),
     })),
@@ -54,6 +54,9 @@ export function course(problem, run, row) {
     + `${format(run.loss.at(-1))} in ${format(run.step.at(-1))} steps; at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
 }
 
-export const leaving = (problem, run, model, lr) => (run.left === null ? ""
+// The learning rate past which a run cannot stay where training ends; its slider is marked there.
+export const edgeOf = (problem, model) => ({ lr: stableRate(problem, model) });
+
+export const leaving = (run, lr, edge) => (run.left === null ? ""
   : `At step ${format(run.left)} the run leaves: its learning rate ${format(lr)} is past the edge of stability; `
-    + `where training would end, no rate above ${format(stableRate(problem, model))} can stay.`);
+    + `where training would end, no rate above ${format(edge.lr)} can stay.`);

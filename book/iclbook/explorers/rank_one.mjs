@@ -2,7 +2,7 @@
 
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { axis, column, course, leaving, lossPanel, passes, predictorPanel } from "./panels.mjs";
+import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
 
@@ -22,10 +22,10 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) 
   const problem = population(eigenvalues, context);
   const model = { kind: "separate", dim: eigenvalues.length, heads, rank: 1, init, seed };
   const run = descend(problem, start(model), { steps, lr, keep: true });
-  return { problem, model, run, step: run.step, owner: owners(problem, run, heads), levels: plateaus(problem) };
+  return { problem, model, run, step: run.step, owner: owners(problem, run, heads), levels: plateaus(problem), edge: edgeOf(problem, model) };
 }
 
-export function show({ problem, model, run, owner, levels }, { heads, steps, lr }, row) {
+export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }, row) {
   const dim = problem.a.length, e = axis(dim), size = 1.12 * Math.max(...e.map((_, d) => headLimit(problem, d)));
   const keys = new Float64Array(heads * dim);
   for (let h = 0; h < heads; h++) {
@@ -43,7 +43,7 @@ export function show({ problem, model, run, owner, levels }, { heads, steps, lr 
     name: `head ${h + 1}`, label: each ? e[each.d] : false, color: each ? each.d : "quiet", x: run.step, y: column(run, run.v, heads, h),
   }));
   return {
-    note: leaving(problem, run, model, lr),
+    note: leaving(run, lr, edge),
     summary: `Theory's plateaus are at ${levels.map(format).join(", ")}. ${course(problem, run, row)}`,
     panels: [
       lossPanel(run, levels, steps, row),

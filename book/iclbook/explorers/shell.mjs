@@ -1,16 +1,21 @@
-// What all explorers share: controls, state, time, links, export, and the text that is announced.
+// What all explorers share: controls, state, pictures, links, export, and the text that is announced.
 //
-//   explorer({ name, compute(state, data) → result, show(result, state, row) → { panels, summary, note } })
+//   explorer({ name, compute(state, data) → result, show(result, state, row) → { panels, summary, note, end } })
 //
-// `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it
-// stands. `live(state, report)` instead of `compute` runs on and reports results; it returns { stop, pause }.
+// `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it stands.
+// `result.edge` has settings past which words warn ({ lr: 2.9 }), `end` ({ name, value }) how a run ended.
+// `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
 // A model has get, set, on, off, save_changes; one with `send` has a kernel behind it.
 
 import { draw, format, rows } from "./chart.mjs";
-import { control, make, unique } from "./controls.mjs";
-import { decode, encode } from "./link.mjs";
+import { compare } from "./pins.mjs";
+import { button, control, make, unique } from "./controls.mjs";
+import { guess, presets } from "./guide.mjs";
+import { decode, encode, hold } from "./link.mjs";
+import { readout } from "./pointer.mjs";
+import { liveBar, reducedMotion, timeBar } from "./time.mjs";
 
-const PLAY_SECONDS = 9, STILLS = 12, QUIET = 400;
+const QUIET = 400, STILL = 800;
 
 export function explorer({ name, compute, live, show, data = () => null }) {
   return ({ model, el }) => {
@@ -18,29 +23,37 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     const id = model.get("place") ?? name, kernel = typeof model.send === "function";
     const first = Object.fromEntries(controls.map((each) => [each.key, each.value]));
     const state = Object.fromEntries(controls.map(({ key }) => [key, model.get(key)]));
-    const extra = data(model), number = unique(), panels = [];
-    let result = null, drawing = null, overlay = [], width = 0, frame = 0, waiting = null, ended = false;
+    const lead = model.get("lead") ?? [];  // the controls of an explorer that is small at first
+    const extra = data(model), number = unique(), pictures = [];
+    let result = null, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
+    let shown = lead.length ? lead : null, small = lead.length > 0;  // controls that are to be seen, null: all
 
     // ---- what is there to see
     const notice = make("p", { class: "ex-notice", role: "status", hidden: true });
     const say = (words) => { notice.textContent = words; notice.hidden = !words; };
-    const summary = make("p", { class: "ex-summary", "aria-live": "polite" });
-    const stage = make("div", { class: "ex-panels" });
+    const summary = make("p", { class: "ex-summary", id: `ex-summary-${number}`, "aria-live": "polite" });
+    const stage = make("div", { class: "ex-panels", role: "group", "aria-label": "pictures", "aria-describedby": summary.id });
     const inputs = new Map(controls.filter(({ key }) => key !== "at")
-      .map((spec) => [spec.key, control(spec, (value) => change(spec.key, value))]));
+      .map((spec) => [spec.key, control(spec, (value) => change(spec.key, value), say)]));
     const isBars = (each) => each.classList.contains("ex-spectrum");
     const elements = [...inputs.values()].map((each) => each.element);
     const shelf = make("div", { class: "ex-controls" }, ...elements.filter(isBars),
       make("div", { class: "ex-rest" }, ...elements.filter((each) => !isBars(each))));
-    const button = (label, click, attributes = {}) => make("button", { type: "button", click, ...attributes }, label);
-    const actions = make("div", { class: "ex-actions" }, button("Reset", reset));
-    if (!kernel) actions.append(button("Copy link", copy));
-    actions.append(button("Download CSV", download));
-    const run = kernel && model.get("finite") ? button("Run on finite data", ask, { class: "ex-run" }) : null;
-    if (run) actions.prepend(run);
-    const timeBar = "at" in state || live ? makeTime() : null;
+    const time = live ? liveBar({ live, state, report: (next) => { result = next; refresh(false); } })
+      : "at" in state ? timeBar({ at: () => state.at, go: (at) => change("at", at), rows: () => result.step.length }) : null;
+    const tries = compare({ controls, state, drawing: () => drawing, restore: assume, changed: () => refresh(false) });
+    const guides = [guess, presets].map((each) => each(
+      { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, assume }));
+    const run = kernel && model.get("finite") ? button("Run on finite data", ask, { class: "ex-run" }) : "";
+    const fold = button("", () => { small = Boolean(!shown && lead.length); shown = shown || !lead.length ? null : lead; unfold(); },
+      { class: "ex-fold" });
+    const actions = make("div", { class: "ex-actions" }, run, tries.pinning, button("Reset", reset),
+      ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
+    // until a run is asked for, the picture that Python drew of one stands there
+    const still = live && el.querySelector("img");
+    const waits = make("div", { class: "ex-still" }, still || "");
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, shelf, stage, ...(timeBar ? [timeBar.element] : []), summary, actions);
+      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), waits, stage, summary, tries.element, actions);
 
     // ---- state
     function change(key, value) {
@@ -65,9 +78,33 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       for (const [key, input] of inputs) input.show(state[key]);
     }
     function reset() {
-      timeBar?.pause();
+      time?.pause();
       say("");
       assume(first);
+    }
+    // The cursor of a picture is moved: the time, or a control, to what is there on its axis.
+    function move(key, x, by = 0) {
+      if (key === "at") {
+        const { step } = result, last = step.length - 1, now = Math.round(state.at * last);
+        time.pause();
+        let row = step.reduce((best, each, i) => (Math.abs(each - x) < Math.abs(step[best] - x) ? i : best), 0);
+        if (row === now) row = Math.min(last, Math.max(0, row + by));
+        return change("at", row / last);
+      }
+      const spec = controls.find((each) => each.key === key);
+      let value = hold(spec, spec.log ? Number(x.toPrecision(2)) : spec.type === "whole" ? x : Number(x.toPrecision(3)));
+      if (value === state[key] && by && spec.type === "whole") value = hold(spec, value + by);
+      inputs.get(key).show(value);
+      change(key, value);
+    }
+    function unfold() {
+      const hides = (key) => shown !== null && !shown.includes(key);
+      for (const [key, input] of inputs) input.element.hidden = hides(key);
+      const few = shown !== null;
+      fold.hidden = !few && !lead.length;
+      fold.textContent = few ? "All settings and pictures" : "Fewer settings and pictures";
+      fold.setAttribute("aria-expanded", !few);
+      refresh(false);
     }
 
     // ---- drawing: at most once a frame
@@ -76,123 +113,72 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       stale ||= recompute;
       if (!frame) frame = requestAnimationFrame(redraw);
     }
+    let rested = 0;
     function redraw() {
       frame = 0;
       if (ended || !width) return;
+      if (live && reducedMotion() && result && !result.done && !stale && performance.now() - rested < STILL) return;
+      rested = performance.now();
       const from = performance.now();
       if (stale && compute) result = compute(state, extra);
-      if (stale && live) restart();
+      if (stale && live) time.restart();
       stale = false;
-      if (result) present();
+      waits.hidden = !live || Boolean(result) || !still;
+      stage.hidden = !waits.hidden;
+      if (result || live) present();
       stage.getBoundingClientRect();  // layout belongs to what is measured
       performance.measure(`explorer ${id}`, { start: from });
     }
     function present() {
-      const row = result.step && "at" in state ? Math.round(state.at * (result.step.length - 1)) : null;
+      const row = result?.step && "at" in state ? Math.round(state.at * (result.step.length - 1)) : null;
       drawing = show(result, state, row);
       for (const { panel, ...series } of overlay) drawing.panels[panel].series.push(series);
-      while (panels.length < drawing.panels.length) panels.push(makePanel(panels.length));
-      const columns = width < 620 ? 1 : 2;
+      for (const panel of drawing.panels) if (row !== null && panel.cursor === result.step[row]) panel.moves ??= "at";
+      tries.add(drawing);
+      for (const [key, input] of inputs) input.mark?.(result?.edge?.[key] ?? null);
+      while (pictures.length < drawing.panels.length) pictures.push(makePicture());
+      const wide = width / unit, columns = wide < 620 ? 1 : 2;
       stage.style.setProperty("--columns", columns);
-      drawing.panels.forEach((panel, i) => {
-        panels[i].caption.textContent = panel.title;
-        const wide = panel.wide && columns === 2;
-        panels[i].figure.classList.toggle("ex-wide", Boolean(wide));
-        draw(panels[i].svg, panel, wide || columns === 1 ? width : (width - 20) / 2, `ex-clip-${number}-${i}`);
+      pictures.forEach((picture, i) => {
+        const panel = drawing.panels[i];
+        picture.figure.hidden = !panel || (small && i >= columns);
+        if (!panel) return;
+        picture.caption.textContent = panel.title;
+        const whole = panel.wide && columns === 2;
+        picture.figure.classList.toggle("ex-wide", Boolean(whole));
+        const size = whole || columns === 1 ? wide : (wide - 20 / unit) / 2;
+        const place = draw(picture.svg, panel, size, `ex-clip-${number}-${i}`, unit);
+        Object.assign(picture, { panel, place, unit, width: size });
       });
-      timeBar?.show(row);
+      looks.after();
+      if (row !== null) time.show(result, row);
+      for (const each of guides) each.show(!live || Boolean(result?.done));
       root.classList.toggle("ex-left", Boolean(drawing.note));
       // after a drag the last words, of a run that goes on some words now and then
       if (!live) clearTimeout(waiting);
       if (!live || !waiting) waiting = setTimeout(announce, live ? 2 * QUIET : QUIET);
       if (!summary.textContent) announce();
     }
+    function makePicture() {
+      const caption = make("figcaption"), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      const values = make("div", { class: "ex-values", hidden: true, "aria-hidden": "true" });
+      const figure = make("figure", {}, caption, make("div", { class: "ex-frame" }, svg, values));
+      stage.append(figure);
+      return { figure, caption, svg, values };
+    }
+    const looks = readout({ root, pictures, move });
     const announce = () => {
       clearTimeout(waiting);
       waiting = null;
       if (ended || !drawing) return;
       summary.textContent = [drawing.note, drawing.summary].filter(Boolean).join(" ");
+      tries.tell();
     };
-    function makePanel() {
-      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      svg.setAttribute("role", "img");
-      const caption = make("figcaption");
-      const figure = make("figure", {}, caption, svg);
-      stage.append(figure);
-      return { figure, caption, svg };
-    }
-
-    // ---- time
-    function makeTime() {
-      let timer = null, began = 0;
-      const still = matchMedia("(prefers-reduced-motion: reduce)");
-      const position = make("input", {
-        type: "range", min: 0, step: 1, "aria-label": "time", "data-lm-suppress-shortcuts": "true",
-        input: () => { pause(); change("at", position.valueAsNumber / position.max); },
-      });
-      const clock = make("output", { class: "ex-clock" });
-      const play = button("Play", () => (timer ? pause() : start()));
-      const back = button("−", () => step(-1), { "aria-label": "one step back" });
-      const forth = button("+", () => step(1), { "aria-label": "one step on" });
-      const label = () => { play.textContent = timer ? "Pause" : "Play"; };
-      function pause() {
-        clearTimeout(timer);
-        timer = null;
-        job?.pause(true);
-        label();
-      }
-      function start() {
-        timer = setTimeout(tick, 0);
-        label();
-        if (live) return job?.pause(false);
-        if (state.at >= 1) change("at", 0);
-        began = performance.now() - state.at * PLAY_SECONDS * 1000;
-      }
-      function tick() {
-        if (live) return;
-        const at = still.matches ? state.at + 1 / STILLS : (performance.now() - began) / (PLAY_SECONDS * 1000);
-        change("at", Math.min(1, at));
-        if (at >= 1) return pause();
-        timer = setTimeout(tick, still.matches ? 800 : 30);
-      }
-      function step(by) {
-        pause();
-        if (live) return job?.step();
-        const last = result.step.length - 1;
-        const row = Math.min(last, Math.max(0, Math.round(state.at * last) + by));
-        change("at", row / last);
-      }
-      const shown = (row) => {
-        if (row !== null) {
-          position.max = result.step.length - 1;
-          position.value = row;
-          clock.textContent = `${result.unit ?? "step"} ${format(result.step[row])}`;
-        } else clock.textContent = result.clock ?? "";
-        position.setAttribute("aria-valuetext", clock.textContent);
-        if (live && result.done) pause();
-      };
-      const parts = live ? [play, forth, clock] : [play, back, forth, position, clock];
-      return { element: make("div", { class: "ex-time", role: "group", "aria-label": "time" }, ...parts), show: shown, pause, start };
-    }
-
-    // ---- runs that go on
-    let job = null;
-    let begun = false, soon = null;
-    function restart() {
-      job?.stop();
-      clearTimeout(soon);
-      const report = (next) => { result = next; refresh(false); };
-      // a drag passes many settings: only the one where it rests is worth a run
-      soon = setTimeout(() => {
-        job = live(state, report);
-        if (begun) timeBar.start();
-        begun = true;
-      }, result ? 150 : 0);
-    }
 
     // ---- out of the page
-    async function copy() {
-      const link = location.href.split("#")[0] + encode(id, controls, state);
+    async function copy(keys = null) {
+      const link = location.href.split("#")[0] + encode(id, controls, state, keys);
+      history.replaceState(history.state, "", link);  // what is seen is there again after a reload
       try {
         await navigator.clipboard.writeText(link);
         say("The link is copied.");
@@ -200,11 +186,20 @@ export function explorer({ name, compute, live, show, data = () => null }) {
         say(`The link: ${link}`);
       }
     }
+    // a teacher's link, with some of the controls
+    function lesson() {
+      const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox" })]);
+      const label = ([key, box]) => make("label", {}, box, controls.find((each) => each.key === key).label);
+      const chosen = () => boxes.filter(([, box]) => box.checked).map(([key]) => key);
+      return make("details", { class: "ex-lesson" }, make("summary", {}, "Link with fewer controls"),
+        make("div", { role: "group", "aria-label": "controls that the link shows" }, ...boxes.map(label),
+          button("Copy this link", () => (chosen().length ? copy(chosen()) : say("Choose the controls that the link shows.")))));
+    }
     function download() {
       const quote = (each) => (/[",\n]/.test(each) ? `"${String(each).replaceAll('"', '""')}"` : each);
       const settings = controls.map(({ key }) => `# ${key}: ${JSON.stringify(state[key])}`);
       const table = [["panel", "series", "x", "y"], ...drawing.panels.flatMap(rows)];
-      const text = [`# ${title}`, ...settings, ...table.map((row) => row.map(quote).join(","))].join("\n");
+      const text = [`\ufeff# ${title}`, ...settings, ...table.map((row) => row.map(quote).join(","))].join("\n");
       const link = make("a", { download: `${id}.csv`, href: URL.createObjectURL(new Blob([text, "\n"], { type: "text/csv" })) });
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -233,40 +228,52 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     for (const [event, handler] of heard) model.on(event, handler);
     if (run) model.on("msg:custom", hear);
 
-    // ---- the link that the page was opened with
+    // ---- links: the one that the page was opened with, and those in its text
     function follow() {
-      const { state: given, wrong } = decode(location.hash, id, controls);
+      const { state: given, shown: only, wrong, note } = decode(location.hash, id, controls);
       if (wrong) {
         say(`${wrong}: here are the explorer's own settings.`);
         assume(first);
       }
       if (given) {
-        say("");
+        say(note);
+        if (only) [shown, small] = [only, false];
+        unfold();
+        time?.pause();
         assume(given);
-        root.scrollIntoView({ block: "start" });
+        root.scrollIntoView({ block: "nearest" });
       }
     }
+    // one that was followed before is in the address already, and changes nothing there
+    const again = (event) => {
+      const link = event.target.closest?.("a[href^='#']");
+      if (link && link.getAttribute("href") === location.hash) follow();
+    };
     display();
+    unfold();
     el.replaceChildren(root);
     if (!kernel) {
       follow();
       addEventListener("hashchange", follow);
+      document.addEventListener("click", again);
     }
     const observer = new ResizeObserver(() => {
-      const wide = Math.floor(stage.clientWidth);
-      if (wide === width || !wide) return;
+      const space = Math.floor(root.clientWidth);
+      const size = parseFloat(getComputedStyle(root).fontSize) / 14;
+      if ((space === width && size === unit) || !space) return;
       const begins = !width;
-      width = wide;
+      [width, unit] = [space, size];
       if (begins) redraw();
       else refresh(false);
     });
-    observer.observe(stage);
+    observer.observe(root);
     return () => {
       ended = true;
-      timeBar?.pause();
-      job?.stop();
+      time?.pause();
+      time?.stop?.();
       observer.disconnect();
       removeEventListener("hashchange", follow);
+      document.removeEventListener("click", again);
       for (const [event, handler] of heard) model.off(event, handler);
       if (run) model.off("msg:custom", hear);
     };

@@ -1,6 +1,6 @@
 // Softmax attention trained live on sequences drawn in the page, with linear attention beside it.
 
-import { format } from "./chart.mjs";
+import { count, format, subscript } from "./chart.mjs";
 import { normals, random, start } from "./engine.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population, sum } from "./theory.mjs";
@@ -18,16 +18,23 @@ function worker() {
 }
 
 export function live(state, report) {
-  const hand = worker();
-  const rows = [], values = [];
-  hand.onmessage = ({ data }) => {
-    rows.push(...data.rows);
-    values.push({ at: data.at, value: data.value });
-    const { at, done, left } = data;
-    report({ rows, values, at, done, left, clock: `step ${format(Math.min(at, state.steps))} of ${format(state.steps)}` });
+  const rows = [];
+  const told = (at) => `step ${format(at)} of ${format(state.steps)}`;
+  report({ rows, done: false, left: null, rises: [0, 0], clock: told(0) });
+  let hand;
+  const fail = (event) => report({ rows, done: true, left: null, rises: [0, 0], clock: "", failed: event.message || "the browser refuses a worker" });
+  try {
+    hand = worker();
+  } catch (error) {
+    fail(error);
+    return { stop() {}, pause() {}, step() {} };
+  }
+  hand.onerror = fail;
+  hand.onmessage = ({ data: { rows: more, at, ...rest } }) => {
+    rows.push(...more);
+    report({ rows, ...rest, clock: told(rest.left ?? at) });
   };
   hand.postMessage({ begin: { ...state } });
-  report({ rows, values, at: 0, done: false, left: null, clock: `step 0 of ${format(state.steps)}` });
   return {
     stop: () => hand.terminate(),
     pause: (still) => hand.postMessage(still ? { pause: true } : {}),
@@ -35,26 +42,38 @@ export function live(state, report) {
   };
 }
 
-export function show({ rows, values, done, left, clock }, { eigenvalues, context, kind, heads, steps, lr }) {
-  const x = { label: "step", min: 0, max: steps }, step = rows.map(([at]) => at), last = rows.at(-1) ?? [0, NaN, NaN];
-  const levels = plateaus(population(eigenvalues, context)), top = 1.15 * sum(eigenvalues);
-  const reach = 1.1 * Math.max(0.5, ...values.flatMap(({ value }) => value.flat().map(Math.abs)));
-  const [softmax, linear] = last.slice(1).map((each) => format(Number(each.toPrecision(3))));
+function notes({ left, rises, failed }, { lr }) {
+  if (failed) return `Training could not run here: ${failed}.`;
+  if (left !== null) return `At step ${format(left)} a run leaves: the learning rate ${format(lr)} is past the edge of stability.`;
+  const up = NAMES.flatMap((name, i) => (rises[i] ? [`${name} in ${count(rises[i], "step")}`] : []));
+  return up.length ? `The loss rises, of ${up.join(", of ")}: the learning rate ${format(lr)} is past the edge of stability there.` : "";
+}
+
+export function show(result, state) {
+  const { rows, done, left, clock } = result ?? { rows: [], left: null, rises: [0, 0] };
+  const { eigenvalues, context, kind, heads, steps } = state;
+  const x = { label: "step", min: 0, max: steps }, step = rows.map(({ at }) => at), last = rows.at(-1)?.losses ?? [NaN, NaN];
+  const levels = plateaus(population(eigenvalues, context)), top = 1.15 * sum(eigenvalues), merged = kind === "merged";
+  const kept = levels.flatMap((y, m) => (merged && m > 0 && m < levels.length - 1 ? [] : [{ y, name: `L(M${subscript(m)})` }]));
+  const values = rows.flatMap(({ value }) => value.flat()).map(Math.abs).filter((each) => each < 20);
+  const reach = 1.1 * values.reduce((most, each) => Math.max(most, each), 0.5);
+  const [softmax, linear] = last.map((each) => format(Number(each.toPrecision(3))));
+  const word = left !== null ? "A run left" : done ? "Trained" : "In training";
   return {
-    note: left === null ? "" : `At step ${format(left)} a run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
-    summary: values.length
-      ? `${done ? "Trained" : "In training"}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
+    note: notes(result ?? { left: null, rises: [0, 0] }, state),
+    summary: rows.length
+      ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
       + `linear theory ends at ${format(levels.at(-1))}.` : "Press Play: both models train here, on the same sequences from the same weights.",
+    end: { name: "softmax at the end", value: last[0] },
     panels: [
       {
-        title: `Loss of ${kind} attention`, x, wide: true, y: { label: "mean squared error", min: 0, max: top },
-        levels: (kind === "merged" ? [levels[0], levels.at(-1)] : levels).map((y) => ({ y, name: "" })),
-        series: NAMES.map((name, i) => ({ name, color: [1, 0][i], x: step, y: rows.map((row) => row[i + 1]) })),
+        title: `Loss of ${kind} attention`, x, wide: true, y: { label: "mean squared error", min: 0, max: top }, levels: kept,
+        series: NAMES.map((name, i) => ({ name, color: [1, 0][i], x: step, y: rows.map(({ losses }) => losses[i]) })),
       },
       ...NAMES.map((name, i) => ({
         title: `Value of each head, ${name}`, x, y: { label: "v", min: -reach, max: reach },
         series: Array.from({ length: heads }, (_, h) => ({
-          name: `head ${h + 1}`, label: false, color: h, x: values.map(({ at }) => at), y: values.map(({ value }) => value[i][h]),
+          name: `head ${h + 1}`, color: h, x: step, y: rows.map(({ value }) => value[i][h]),
         })),
       })),
     ],

@@ -1,6 +1,6 @@
 // What a training run costs: sequence by sequence, and on its moments.
 
-import { format, superscript } from "./chart.mjs";
+import { count, format, superscript } from "./chart.mjs";
 import { explorer } from "./shell.mjs";
 
 // Floating-point operations, two a multiply-add. A naive step forms all rows of merged heads, forward and back
@@ -42,12 +42,12 @@ export function show({ sequences, bySequences, dims, byDims, now }, state) {
   const ratio = now[0] / now[1], power = Math.floor(Math.log10(ratio));
   const less = power > 5 ? `about 10${superscript(power)}` : format(Number(ratio.toPrecision(2)));
   return {
-    summary: `${format(state.steps)} steps on ${format(state.sequences)} sequences of ${state.context} examples in ${state.dim} dimensions: `
+    summary: `${format(state.steps)} steps on ${format(state.sequences)} sequences of ${count(state.context, "example")} in ${state.dim} dimensions: `
       + `${duration(now[0])} sequence by sequence, ${duration(now[1])} on the moments, ${less} times less.`,
     panels: [
-      { title: "Predicted time against sequences", x: { label: "sequences P", min: 100, max: 1e6, log: true }, y, cursor: state.sequences,
+      { title: "Predicted time against sequences", x: { label: "sequences P", min: 100, max: 1e6, log: true }, y, cursor: state.sequences, moves: "sequences",
         series: pair(sequences, bySequences, state.sequences) },
-      { title: "Predicted time against dimension", x: { label: "dimension D", min: 2, max: 16 }, y, cursor: state.dim,
+      { title: "Predicted time against dimension", x: { label: "dimension D", min: 2, max: 16, whole: true }, y, cursor: state.dim, moves: "dim",
         series: pair(dims, byDims, state.dim) },
     ],
   };

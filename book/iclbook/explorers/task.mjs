@@ -3,7 +3,7 @@
 // In the eigenbasis x = √λ z and y = wᵀx + noise. Trained attention answers with ŵ_d = β_d a_d/b_d
 // in the directions it has learned.
 
-import { format } from "./chart.mjs";
+import { count, format } from "./chart.mjs";
 import { normals } from "./engine.mjs";
 import { axis } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
@@ -91,12 +91,12 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
   const shown = Math.min(examples, 9), tokens = [...context.slice(0, shown), queries[0]];
   const values = [...e.map((_, d) => tokens.map((each) => each.x[d])), tokens.map((each, n) => (n < shown ? each.y : 0))].flat();
   return {
-    summary: `After ${examples} examples the expected squared error at a query is `
+    summary: `After ${count(examples, "example")} the expected squared error at a query is `
       + `${names.map((name, i) => `${small(errors[examples - 1][i])} for ${name}`).join(", ")}. `
-      + `Over all tasks attention with ${m} components has ${format(expected[examples - 1][m])}${noise ? " without noise" : ""}.`,
+      + `Over all tasks attention with ${count(m, "component")} has ${format(expected[examples - 1][m])}${noise ? " without noise" : ""}.`,
     panels: [
       {
-        title: "Error at a query, as the context grows", cursor: examples, x: { label: "examples n", min: 1, max: LONGEST },
+        title: "Error at a query, as the context grows", cursor: examples, moves: "examples", x: { label: "examples n", min: 1, max: LONGEST },
         y: { label: "squared error", min: 0, max: top },
         series: [
           ...names.map((name, i) => ({ name, color: i, x: lengths, y: errors.map((each) => each[i]) })),
@@ -112,15 +112,15 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
         ],
       },
       {
-        title: "The weights each sees in this context", x: { label: "direction d", min: 0.5, max: dim + 0.5 }, y: { label: "weight", min: -span, max: span },
+        title: "The weights each sees in this context; ring: the true ones", x: { label: "direction d", min: 0.5, max: dim + 0.5, whole: true }, y: { label: "weight", min: -span, max: span },
         series: [
-          { name: "true", color: "ink", dots: 7, label: "true", x: w.map((_, d) => d + 1), y: w },
+          { name: "true", color: "ink", dots: 8, ring: true, label: false, x: w.map((_, d) => d + 1), y: w },
           ...now.map((guess, i) => ({ name: names[i], dots: 4, label: false, color: i,
                                       x: guess.map((_, d) => d + 0.85 + 0.1 * i), y: guess })),
         ],
       },
       {
-        title: `Token matrix: ${shown < examples ? `first ${shown} of ${examples}` : examples} examples and the query`,
+        title: `Token matrix: ${shown < examples ? `first ${shown} of ${examples} examples` : count(examples, "example")} and the query`,
         x: { label: "token" }, y: { label: "entry" },
         heat: { rows: [...e.map((each) => each.replace("e", "x")), "y"], columns: [...lengths.slice(0, shown), "q"],
                 values, max: 2.5 * Math.sqrt(Math.max(...eigenvalues)), signed: true },

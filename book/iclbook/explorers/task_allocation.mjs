@@ -55,10 +55,10 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
   const marks = phases.flatMap((at, i) => (at === null ? [] : [{ x: at, name: ["emergence", "convergence"][i] }]));
   const lines = (rows, name) => Array.from({ length: heads * tasks }, (_, i) => {
     const head = Math.floor(i / tasks), task = i % tasks, own = owner[task] === head;
-    return { name: `${name} head ${head + 1}, task ${task + 1}`, label: own ? `task ${task + 1}, head ${head + 1}` : false,
+    return { tags: [`head ${head + 1}`, `task ${task + 1}`], name: `${name} head ${head + 1}, task ${task + 1}`, label: own ? `task ${task + 1}, head ${head + 1}` : false,
              color: own ? task : "quiet", x: step, y: rows.map((each) => each[i]) };
   }).sort((a, b) => (a.color === "quiet" ? -1 : 1) - (b.color === "quiet" ? -1 : 1));
-  const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: "" }));
+  const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: `limit of ${key === "mu" ? "μ" : "ω"}`, label: false }));
   const peak = (rows) => 1.1 * Math.max(...rows.map((each) => Math.max(...each)));
   const share = path.omega[row].map((each, i) => each * path.mu[row][i]);
   const all = finished.every((by) => by.length);

@@ -91,37 +91,35 @@ export function stableRate({ eigenvalues, a, b }, { kind, heads, rank }) {
   const order = [...a.keys()].sort((i, j) => eigenvalues[j] - eigenvalues[i]);
   const dim = a.length, end = order.map((d) => a[d] / b[d]);
   const force = order.flatMap((i) => order.map((j) => Math.sqrt((b[i] / eigenvalues[i]) * eigenvalues[j])));
-  const spread = new Float64Array(dim * dim), lines = [];
-  const line = (group, scale) => {
-    const move = new Float64Array(dim * dim);
-    group.forEach((each, d) => { move[d * dim + d] = (force[d * dim + d] * each) / scale; });
-    lines.push(move);
-  };
+  // an entry of M off the diagonal moves by itself; the diagonal's D entries are tied by the lines
+  const own = new Float64Array(dim * dim), lines = [];
+  const line = (group, scale) => lines.push(Float64Array.from(group, (each, d) => (force[d * dim + d] * each) / scale));
   if (kind === "merged") {
     const size = Math.hypot(...end);
-    spread.fill(size);
+    own.fill(size);
     line(end, Math.sqrt(size));
   } else {
     for (let first = 0; first < Math.min(dim, heads * rank); first += rank) {
       const group = end.map((each, d) => (d >= first && d < first + rank ? each : 0));
       const value = Math.cbrt(sum(group));
       for (let i = 0; i < dim; i++)
-        for (let j = 0; j < dim; j++) spread[i * dim + j] += value * (group[i] + group[j]);
+        for (let j = 0; j < dim; j++) own[i * dim + j] += value * (group[i] + group[j]);
       line(group, value);
     }
   }
-  const diagonal = spread.map((each, i) => force[i] * force[i] * each);
+  const entries = own.map((each, i) => force[i] * force[i] * each), diagonal = end.map((_, d) => entries[d * dim + d]);
   // a start that leans to no entry in particular, so that no eigenvector is orthogonal to it
   let x = diagonal.map((_, i) => 1 + Math.sin(i + 1) / 2), size = 0;
   for (let round = 0; round < 5000; round++) {
     const y = diagonal.map((each, i) => each * x[i]);
     for (const move of lines) {
-      let dot = 0;
-      for (let i = 0; i < move.length; i++) dot += move[i] * x[i];
-      for (let i = 0; i < move.length; i++) y[i] += move[i] * dot;
+      const dot = sum(move.map((each, i) => each * x[i]));
+      for (let i = 0; i < dim; i++) y[i] += move[i] * dot;
     }
+    const before = size;
     size = Math.hypot(...y);
     x = y.map((each) => each / size);
+    if (Math.abs(size - before) <= 1e-14 * size) break;
   }
-  return 1 / size;
+  return 1 / Math.max(size, ...entries);
 }

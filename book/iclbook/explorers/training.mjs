@@ -145,14 +145,17 @@ export function work() {
   const advance = (atMost) => {
     const until = performance.now() + SLICE;
     for (let n = 0; n < atMost && run.left === null && run.at <= run.steps && performance.now() < until; n++, run.at++) {
+      // the heads are those that have this loss: from before the step
+      const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
       const losses = run.models.map((each) => each.step());
-      const recorded = run.at % run.stride === 0 || run.at === run.steps;
-      if (recorded) run.rows.push([run.at, ...losses]);
       if (!losses.every((each) => each < 1e3)) run.left = run.at;
+      losses.forEach((each, i) => { run.rises[i] += each > run.last[i] * (1 + 1e-9); });
+      run.last = losses;
+      if (run.at % run.stride === 0 || run.at === run.steps || run.left !== null) run.rows.push({ at: run.at, losses, value });
     }
     const done = run.at > run.steps || run.left !== null;
-    const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
-    postMessage({ rows: run.rows.splice(0), at: run.at, done, left: run.left, value });
+    const { rises, left, rows } = run;
+    postMessage({ rows: rows.splice(0), at: Math.min(run.at, run.steps), done, left, rises });
     return done;
   };
   const go = () => { waiting = advance(Infinity) ? null : setTimeout(go, 0); };
@@ -163,7 +166,7 @@ export function work() {
       data.mean = secondMoments(data);
       const model = { kind: begin.kind, dim, heads: begin.heads, rank: 1, init: begin.init, seed: begin.seed };
       const models = [true, false].map((softmax) => trainee(softmax, model, data, begin.lr));
-      run = { models, dim, heads: begin.heads, at: 0, steps: begin.steps,
+      run = { models, dim, heads: begin.heads, at: 0, steps: begin.steps, rises: [0, 0], last: [Infinity, Infinity],
               stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
     }
     if (step) advance(run.stride);

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from iclcore import theory
 from iclcore.models import CubicMLP, Factors, Model, SeparateAttention
-from iclcore.moments import coefficients, features, of_population
+from iclcore.moments import Features, coefficients, features, of_population
 from iclcore.task import RegressionTask, divide_by
 
 # Every linear run tried at this multiple of the edge where training ends left all bounds or never
@@ -41,16 +42,19 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     J = ∂c/∂weights. All weights that can move count, not only those of the paper's subspace: what
     leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
     """
-    factors = balanced_end(task, model)
-    kind = features(model, task.dim, task.outputs)
+    slope = jacobian(balanced_end(task, model), features(model, task.dim, task.outputs))
+    gram = np.kron(np.eye(task.outputs), of_population(task, model).gram) / task.outputs
+    return float(1 / np.linalg.eigvalsh(slope.T @ gram @ slope)[-1])
+
+
+def jacobian(factors: Factors, kind: Features) -> Float[np.ndarray, "OF weights"]:
+    """∂c/∂weights, of all that can move."""
     columns = []
     for place, factor in enumerate(factors):
         for unit in np.eye(factor.size):  # c is linear in each factor: its slope is c of a unit
             turned = [*factors[:place], unit.reshape(factor.shape), *factors[place + 1 :]]
             columns.append(coefficients(tuple(turned), kind).ravel())
-    slope = np.stack(columns, axis=1)
-    gram = np.kron(np.eye(task.outputs), of_population(task, model).gram) / task.outputs
-    return float(1 / np.linalg.eigvalsh(slope.T @ gram @ slope)[-1])
+    return np.stack(columns, axis=1)
 
 
 def balanced_end(task: RegressionTask, model: Model) -> Factors:

@@ -8,6 +8,8 @@ from iclcore.compiled import fill_features
 from iclcore.descent import gradient
 from iclcore.edge import sharpness
 from iclcore.moments import CHUNK, Features, averages, coefficients, of_matrix, of_population
+from iclcore.stability import jacobian
+from iclcore.task import divide_by
 from iclcore.theory.in_weight import optimum
 
 LINEAR = MergedAttention(heads=1)  # the averages of all linear attention are the same
@@ -70,6 +72,18 @@ def overfit(task: RegressionTask, count: int, matrix: bool = False) -> tuple[flo
         r = data.y[:, -1, 0] - phi @ c
         found.append(np.sum(((r[:, None] * phi[:, fitted]) @ root.T) ** 2) / size / left)
     return float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(len(found)))
+
+
+def gradient_noise(run: History, count: int) -> float:
+    """tr Cov of the gradient of one sequence, in all weights that can move, where the run ended: by Monte
+    Carlo over ``count`` sequences of its task."""
+    factors, kind = run.model.factors(run.final, run.task.dim), run.moments.features
+    slope, c = jacobian(factors, kind), coefficients(factors, kind)[0]
+    data, phi = run.task.sample(count, seed=9), np.empty((count, kind.size))
+    divisor = divide_by(run.model.divisor, run.task.context + 1)
+    fill_features(data.x, data.y, *kind.places, divisor, phi)
+    each = 2 * (phi @ c - data.y[:, -1, 0])[:, None] * (phi @ slope)
+    return float(each.var(axis=0, ddof=1).sum())
 
 
 def edge(run: History) -> float:

@@ -81,7 +81,7 @@ def kinds(
         for name, times in told.items():
             for time in times:
                 axes.axvline(time, color=tones[name], linewidth=0.8, linestyle=":")
-        axes.set(xlabel="time (sum of learning rates)", **settings)
+        axes.set(**{"xlabel": "time (sum of learning rates)"} | settings)
         lines, names = axes.get_legend_handles_labels()
         each = dict(zip(names, lines, strict=True))  # one of its curves stands for a kind
         # above: inside there is a line at every height
@@ -95,5 +95,6 @@ def kinds(
         said[-1] += (
             f", dotted at times {listed(told[name], '.1f')}" if len(told.get(name, ())) else ""
         )
-    says = f"{settings['ylabel'].replace('$', '')} over time: {'; '.join(said)}."
+    over = settings.get("xlabel", "time")
+    says = f"{settings['ylabel'].replace('$', '')} over {over}: {'; '.join(said)}."
     return Panel(draw, f"{says[0].upper()}{says[1:]}")

@@ -19,7 +19,7 @@ Proposition 1"""  # all whose kind and number are known of its 87
 
 def rows(name):
     """The cells of a table's rows, by its name."""
-    table = re.search(rf":name: {name}\n\n(.+?)\n```", PAGE, re.DOTALL)[1].splitlines()[2:]
+    table = re.search(rf":name: {name}\n\n(.+?)\n(?:```|:::)", PAGE, re.DOTALL)[1].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
 
 

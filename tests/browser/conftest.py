@@ -43,7 +43,7 @@ def page_of(title: str, *shown: Explorer, head: str = "") -> str:
 def unfold(page):
     """All settings and pictures of the explorers that are small at first."""
     page.evaluate(
-        """() => { for (const each of document.querySelectorAll(".ex-fold[aria-expanded=false]")) each.click(); }"""
+        """document.querySelectorAll(".ex-fold[aria-expanded=false]").forEach((each) => each.click())"""
     )
 
 

@@ -1,6 +1,5 @@
 """The explorers in a browser: as a reader meets them, by keyboard, by link, from disk and from a server."""
 
-import csv
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -9,22 +8,18 @@ import numpy as np
 import pytest
 from conftest import close
 
+from browser.seen import KINDS, drawing, lines_of, table
 from iclbook import explorers
 from iclbook.explorers.start import start
 from iclcore import RegressionTask, theory, train
 from iclcore.moments import of_population
 from iclcore.theory import icl_risk, multihead
 
-KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in explorers.__all__}
 NAMES = sorted(KINDS)
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 BOOK = [p for p in sorted(BUILT.glob("*.html")) if 'class="explorer"' in p.read_text()]
 FIELD = "each => each.closest('.ex-control')?.querySelector('input[type=number]')?.value ?? NaN"
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
-
-
-def drawing(part) -> str:
-    return part.locator(".ex-panels").evaluate("each => each.innerHTML")
 
 
 def wait_for_change(part, before: tuple[str, str], what: str) -> None:
@@ -227,26 +222,6 @@ def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
     page.locator(".ex-time input").press("Home")
     page.wait_for_timeout(100)
     assert "step 0" in page.locator(".ex-clock").inner_text()
-
-
-def table(page) -> list[list[str]]:
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download CSV").click()
-    lines = download.value.path().read_text("utf-8-sig").splitlines()
-    rows = list(csv.reader(line for line in lines if not line.startswith("#")))
-    assert rows[0] == ["panel", "series", "x", "y"]
-    return rows[1:]
-
-
-def lines_of(page) -> dict:
-    """(panel, series) → x, y of what was drawn, from the CSV."""
-    found: dict = {}
-    for panel, series, x, y in table(page):
-        try:
-            found.setdefault((panel, series), []).append((float(x), float(y)))
-        except ValueError:
-            continue  # a level, a mark or a cell of a matrix
-    return {key: np.array(points).T for key, points in found.items()}
 
 
 def test_the_csv_holds_what_is_drawn(visit, site):

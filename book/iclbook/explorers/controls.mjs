@@ -142,8 +142,12 @@ function spectrum(spec, set) {
         element.focus();
         drag(event);
       },
-      pointercancel: () => { if (before) change(before); },
-      pointermove: (event) => { if (element.hasPointerCapture(event.pointerId)) drag(event); },
+      pointermove: (event) => { if (before) drag(event); },
+      pointerup: () => { before = null; },
+      pointercancel: () => {
+        if (before) change(before);
+        before = null;
+      },
       keydown: (event) => {
         if (!(event.key in keys)) return;
         event.preventDefault();

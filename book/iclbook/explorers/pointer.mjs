@@ -7,6 +7,7 @@ import { make } from "./controls.mjs";
 
 const NEAR = 14, SLOP = 8, MOST = 9;  // units of the picture; pixels; lines of values
 
+const exact = (x) => (Number.isInteger(x) ? x.toLocaleString("en") : short(x));
 const short = (value) => format(Number(value.toPrecision(3)));
 
 // y at x between the points of a series, null outside; of dots, the one that stands there.
@@ -41,7 +42,7 @@ export function readout({ root, pictures, move, state }) {
       .filter(({ series, value }) => value !== null && Number.isFinite(value) && series.name)
       .sort((a, b) => Boolean(a.series.dashed) - Boolean(b.series.dashed) || Boolean(a.series.pale) - Boolean(b.series.pale));
   };
-  const words = (picture, at) => `${picture.panel.x.label} ${short(at)}: `
+  const words = (picture, at) => `${picture.panel.x.label} ${exact(at)}: `
     + found(picture, at).slice(0, MOST).map(({ series, value }) => `${series.name} ${short(value)}`).join(", ");
 
   function paintRead() {
@@ -59,7 +60,7 @@ export function readout({ root, pictures, move, state }) {
         + all.map(({ value }) => place.sy(value)).filter((y) => y >= place.top && y <= place.bottom)
           .map((y) => `<circle r="3" cx="${x}" cy="${y}"/>`).join("");
       picture.svg.append(group);
-      values.replaceChildren(make("b", {}, `${picture.panel.x.label} ${short(read.at)}`),
+      values.replaceChildren(make("b", {}, `${picture.panel.x.label} ${exact(read.at)}`),
         ...all.map(({ series, value }) => make("span", {}, `${series.name} `, make("i", {}, short(value)))));
       values.hidden = false;
       const left = x > width / 2;

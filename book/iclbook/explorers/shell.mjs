@@ -188,8 +188,9 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     }
     // a teacher's link, with some of the controls
     function lesson() {
-      const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox" })]);
-      const label = ([key, box]) => make("label", {}, box, controls.find((each) => each.key === key).label);
+      const named = (key) => controls.find((each) => each.key === key).label;
+      const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox", "aria-label": `show ${named(key)}` })]);
+      const label = ([key, box]) => make("label", {}, box, named(key));
       const chosen = () => boxes.filter(([, box]) => box.checked).map(([key]) => key);
       return make("details", { class: "ex-lesson" }, make("summary", {}, "Link with fewer controls"),
         make("div", { role: "group", "aria-label": "controls that the link shows" }, ...boxes.map(label),

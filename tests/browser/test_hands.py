@@ -1,0 +1,271 @@
+"""What hands do with an explorer: point, drag, swipe, pin, guess, follow the words of a chapter."""
+
+import pytest
+
+from browser.seen import KINDS, drawing, lines_of
+
+PHONE = {"viewport": {"width": 390, "height": 700}, "has_touch": True, "is_mobile": True}
+SMALL = """() => [...document.querySelectorAll(".ex :is(button, select, input, summary)")]
+  .filter((each) => each.checkVisibility() && each.type !== "checkbox")
+  .filter((each) => each.getBoundingClientRect().height < 44).map((each) => each.outerHTML)"""
+TEXTS = """() => [...document.querySelectorAll(".ex svg text")].map((each) => {
+  const { a, b } = each.getScreenCTM();
+  return parseFloat(getComputedStyle(each).fontSize) * Math.hypot(a, b); })"""
+LIT = "[...document.querySelectorAll('.ex-lit')]"
+FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def frames(page):
+    page.evaluate(FRAMES)
+
+
+def centre(part):
+    box = part.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def swipe(page, x, y, by_x=0, by_y=0):
+    """A finger put down at (x, y) and drawn away, as the browser itself hears of it."""
+    hand = page.context.new_cdp_session(page)
+
+    def touch(kind, *points):
+        hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(points)})
+
+    touch("touchStart", {"x": x, "y": y})
+    for k in range(1, 11):
+        touch("touchMove", {"x": x + by_x * k / 10, "y": y + by_y * k / 10})
+    touch("touchEnd")
+    page.wait_for_timeout(100)
+    hand.detach()
+
+
+def test_a_finger_that_scrolls_past_changes_nothing(visit, site):
+    page = visit(f"{site.as_uri()}/merged.html", **PHONE)
+    slider = page.get_by_label("initial weights", exact=True)
+    bar = page.locator(".ex-bar").nth(1)
+    for part, at in ((slider, 0.2), (bar, 0.1)):
+        part.scroll_into_view_if_needed()
+        before, box = page.evaluate("scrollY"), part.bounding_box()
+        value = part.evaluate("each => each.value ?? each.ariaValueNow")
+        swipe(page, box["x"] + at * box["width"], box["y"] + box["height"] / 3, by_y=-150)
+        assert page.evaluate("scrollY") > before + 50
+        assert part.evaluate("each => each.value ?? each.ariaValueNow") == value
+    grip = bar.locator(".ex-handle")
+    swipe(page, *centre(grip), by_y=-20)
+    assert float(bar.get_attribute("aria-valuenow")) > 0.3
+
+
+def test_targets_are_large_for_a_finger_and_text_is_not_small(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html", **PHONE)
+    assert page.evaluate(SMALL) == []
+    assert min(page.evaluate(TEXTS)) >= 10
+    page.evaluate("document.documentElement.style.fontSize = '32px'")
+    page.wait_for_timeout(200)
+    assert min(page.evaluate(TEXTS)) >= 20  # the reader's own text size
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_values_stand_under_the_pointer_on_all_charts_of_the_axis(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html")
+    chart = page.locator(".ex-panels svg").first
+    x, y = centre(chart)
+    page.mouse.move(x, y)
+    said = page.locator(".ex-values:visible")
+    assert said.count() == 2  # the loss and the heads, not the matrices
+    step = float(said.first.locator("b").inner_text().removeprefix("step ").replace(",", ""))
+    value = float(said.first.locator("i").first.inner_text())
+    at, loss = lines_of(page)["Loss", "loss"]
+    assert value == pytest.approx(loss[list(at).index(step)], rel=1e-2)
+    # by keyboard the same, as words
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    frames(page)
+    words, now = chart.get_attribute("aria-valuetext"), float(chart.get_attribute("aria-valuenow"))
+    assert words.startswith("step ") and "loss" in words
+    assert now < 4000
+    assert f"step {now:,.0f}" in page.locator(".ex-clock").inner_text()
+
+
+def test_the_time_is_dragged_on_the_curve(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html")
+    box = page.locator(".ex-panels svg").nth(1).bounding_box()
+    before = drawing(page)
+    page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 60, steps=3)
+    page.mouse.up()
+    frames(page)
+    assert 0 < float(page.locator(".ex-time input").input_value()) < 200
+    assert drawing(page) != before
+
+
+def test_a_control_is_dragged_on_the_axis_that_it_is_on(visit, site):
+    page = visit(f"{site.as_uri()}/context_length.html", **PHONE)
+    chart, field = page.locator(".ex-panels svg").first, page.get_by_label("test length, number")
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    swipe(page, box["x"] + 100, box["y"] + 80, by_x=120)
+    assert float(field.input_value()) > 40
+    frames(page)
+    assert f"Error on {field.input_value()} examples" in page.locator(".ex-panels").inner_text()
+
+
+def test_the_same_direction_lights_up_in_curve_matrix_and_label(visit, site):
+    page = visit(f"{site.as_uri()}/merged.html")
+    page.locator(".ex-bar").nth(2).hover()
+    assert {"path", "g", "text", "DIV"} <= set(page.evaluate(LIT + ".map((each) => each.tagName)"))
+    tags = page.evaluate(LIT + ".map((each) => each.dataset.tags.split('|'))")
+    assert all("e₃" in each for each in tags)
+    page.mouse.move(2, 2)
+    assert page.locator(".ex-lit").count() == 0
+
+
+def test_pinned_curves_stay_and_say_what_differed(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html")
+    ends = [lines_of(page)["Loss", "loss"][1][-1]]
+    page.get_by_role("button", name="Pin").click()
+    page.get_by_label("heads H, number").fill("2")
+    page.get_by_label("heads H, number").press("Enter")
+    page.locator(".ex-tried td", has_text="2").first.wait_for()
+    drawn = lines_of(page)
+    ends.append(drawn["Loss", "loss"][1][-1])
+    assert drawn["Loss", "A: loss"][1][-1] == ends[0]
+    head = page.locator(".ex-tried thead").inner_text().split("\t")
+    assert [each for each in head if each.strip()] == ["curves", "heads H", "loss at the end"]
+    rows = [row.inner_text().split("\t") for row in page.locator(".ex-tried tbody tr").all()]
+    assert [row[:2] for row in rows] == [["A", "5"], ["now", "2"]]
+    assert [float(row[2]) for row in rows] == pytest.approx(ends, rel=1e-3)
+    assert page.locator("path.ex-pale").count() == 1 + 5
+    page.get_by_role("button", name="Back to A").click()
+    frames(page)
+    assert page.get_by_label("heads H, number").input_value() == "5"
+    page.get_by_role("button", name="Remove A").click()
+    frames(page)
+    assert page.locator("path.ex-pale, .ex-tried:visible").count() == 0
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in KINDS if KINDS[name].GUESS and name != "softmax"]
+)
+def test_an_answer_shows_once_it_was_guessed_and_moved_to(visit, site, name):
+    ask = KINDS[name].GUESS
+    page = visit(f"{site.as_uri()}/{name}.html", whole=False)
+    assert ask["why"] not in page.locator("body").inner_text()
+    wrong = (ask["right"] + 1) % len(ask["answers"])
+    page.get_by_role("button", name=ask["answers"][wrong], exact=True).click()
+    assert ask["move"] in page.locator(".ex-answer").inner_text()
+    assert ask["why"] not in page.locator("body").inner_text()
+    page.get_by_role("button", name="Move it for me").click()
+    page.locator(".ex-answer", has_text=ask["why"]).wait_for()
+    assert (
+        page.locator(".ex-answer").inner_text().startswith(f"No: {ask['answers'][ask['right']]}.")
+    )
+    for preset in KINDS[name].PRESETS:
+        page.get_by_role("button", name=preset["name"], exact=True).click()
+        page.locator(".ex-look", has_text=preset["look"]).wait_for()
+
+
+def test_words_of_a_chapter_set_the_explorer(visit, served):
+    page = visit(f"{served}/rank_one.html", whole=False)
+    page.evaluate(
+        """() => document.querySelector("h1").insertAdjacentHTML("afterend",
+             '<p>What if <a href="#rank_one?init=0.01&amp;heads=3">there were three</a>?</p>')"""
+    )
+    for _ in range(2):  # a second time too, after the reader has moved it
+        page.get_by_text("there were three").click()
+        page.wait_for_function(
+            "document.querySelector('[aria-label=\"heads H, number\"]').value === '3'"
+        )
+        field = page.get_by_label("heads H, number")
+        field.fill("7")
+        field.press("Enter")
+    assert page.get_by_label("initial weights, number").input_value() == "0.01"
+
+
+def test_a_lessons_link_shows_the_controls_it_names(visit, served):
+    page = visit(f"{served}/rank_one.html", permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_text("Link with fewer controls").click()
+    page.get_by_label("learning rate", exact=True).last.check()
+    page.get_by_role("button", name="Copy this link").click()
+    page.get_by_text("The link is copied.").wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert page.url == link  # and is there again after a reload
+    again = visit(link, whole=False)
+    controls = again.locator(".ex-control:visible > label")
+    assert controls.all_inner_texts() == ["learning rate"]
+    assert again.locator(".ex-panels figure:visible").count() == 4
+    other = link.replace("?v=1&", "?v=0&").split("&check=")[0]
+    hashed = 0x811C9DC5
+    for each in other.split("#")[1]:
+        hashed = (hashed ^ ord(each)) * 0x01000193 & 0xFFFFFFFF
+    old = visit(f"{other}&check={hashed:08x}", whole=False)
+    assert "another version" in old.locator(".ex-notice").inner_text()
+
+
+def test_a_rate_past_the_edge_is_named_where_it_is_set(visit, site):
+    page = visit(f"{site.as_uri()}/rank_one.html")
+    assert page.locator(".ex-edge:visible").count() == 1
+    assert page.locator(".ex-past:visible").count() == 0
+    page.get_by_label("learning rate, number").fill("2")
+    page.get_by_label("learning rate, number").press("Enter")
+    page.locator(".ex-past", has_text="past the edge of stability, 1.6").wait_for()
+    assert "past the edge" in page.get_by_label("learning rate", exact=True).get_attribute(
+        "aria-valuetext"
+    )
+
+
+def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
+    page = visit(f"{site.as_uri()}/softmax.html")
+    assert page.locator(".ex-still img").is_visible()  # the finished curves, until then
+    seed, steps = page.get_by_label("seed, number"), page.get_by_label("steps, number")
+    steps.fill("250")
+    steps.press("Enter")
+    page.wait_for_timeout(400)
+    assert "Press Play" in page.locator(".ex-summary").inner_text()
+    page.get_by_role("button", name="Play", exact=True).click()
+    end = page.get_by_text("Trained, step 250 of 250")
+    end.wait_for(timeout=60_000)
+    drawn = lines_of(page)
+    steps_of = {key: tuple(values[0]) for key, values in drawn.items()}
+    assert (
+        steps_of["Value of each head, linear", "head 1"]
+        == steps_of["Loss of separate attention", "softmax"]
+    )
+    assert steps_of["Loss of separate attention", "softmax"][-1] == 250
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.get_by_text("In training").wait_for()
+    end.wait_for(timeout=60_000)
+    seed.fill("3")  # what rests, rests
+    seed.press("Enter")
+    page.locator(".ex-summary", has_text="Press Play").wait_for()
+    page.wait_for_timeout(1000)
+    assert "Press Play" in page.locator(".ex-summary").inner_text()
+
+
+def test_a_run_that_leaves_shows_how_high_it_went(visit, site):
+    page = visit(f"{site.as_uri()}/softmax.html")
+    page.get_by_label("learning rate, number").fill("3")
+    page.get_by_label("learning rate, number").press("Enter")
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.locator(".ex-summary", has_text="a run leaves").wait_for(timeout=60_000)
+    assert "A run left" in page.locator(".ex-summary").inner_text()
+    highest = max(
+        max(y) for (panel, _), (_, y) in lines_of(page).items() if panel.startswith("Loss")
+    )
+    assert highest > 1e3
+    assert page.locator("path.ex-cut").count() >= 1
+
+
+def test_on_paper_there_is_no_control_and_a_bar_is_seen(visit, site):
+    page = visit(f"{site.as_uri()}/merged.html")
+    page.emulate_media(media="print")
+    assert page.locator(".ex :is(button, input, select):visible").count() == 0
+    assert (
+        page.locator(".ex-fill").first.evaluate("each => getComputedStyle(each).printColorAdjust")
+        == "exact"
+    )
+    page.emulate_media(media="screen", forced_colors="active")
+    assert (
+        page.locator(".ex-fill").first.evaluate("each => getComputedStyle(each).forcedColorAdjust")
+        == "none"
+    )

@@ -13,7 +13,6 @@ from iclcore.cli.memory import memory, of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.files import read_arrays
 from iclcore.interrupts import noted
-from iclcore.stability import hopeless_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
 
@@ -22,6 +21,8 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     plan = plan_of(options, refuse)
     check_files(options, refuse)
     within(of_run(plan), refuse)
+    from iclcore.stability import hopeless_rate  # with all of theory
+
     limit = None if plan.own else hopeless_rate(plan.data, plan.model)
     if limit and plan.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)

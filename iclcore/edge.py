@@ -8,7 +8,6 @@ grows at each step, and engines and processors part.
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from iclcore.history import History
 from iclcore.models import Factors, Model, Weights, feature_count
@@ -114,6 +113,12 @@ def _rises(run: History) -> list[int]:
 def sharpness(gradient: Gradient, factors: Factors) -> float:
     """The largest eigenvalue of the Hessian, by Lanczos on differences of gradients; nan where that does
     not settle: what is looked at after a run must not cost the run."""
+    from scipy.sparse.linalg import (
+        ArpackError,
+        LinearOperator,
+        eigsh,
+    )  # which a refusal need not wait for
+
     at = _flat(factors)
     size = NUDGE * np.linalg.norm(at)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iclcore.files import Arrays, Damaged, read_csv, read_npz, reading, write_csv, write_npz
-from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, predictor
+from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, Optimizer
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SERIES = "series"
 WEIGHTS = ("start", "snapshots", "final")
-MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, CubicMLP)}
 ENDS = ("finished", "interrupted", "diverged")
 
 

@@ -150,9 +150,12 @@ class CubicMLP(Model):
         return np.swapaxes(first, -1, -2), np.swapaxes(second, -1, -2)[..., None]
 
 
+MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, CubicMLP)}
+
+
 def trainable(name: str, value: object) -> Model:
     """One of the models that engines know."""
-    return instance(name, value, MergedAttention, SeparateAttention, CubicMLP)
+    return instance(name, value, *MODELS.values())
 
 
 def feature_count(model: Model, dim: int, outputs: int) -> int:

@@ -12,8 +12,6 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 from tqdm import tqdm
 
 from iclcore.models import CubicMLP, Factors, Model, scoring
@@ -78,6 +76,9 @@ class Moments:
         By gram = UᵀU with pivots: of fewer sequences than features gram has no inverse, but cross is
         in its range. F³/3 operations: a tenth of a second at D = 16, some seconds at D = 24.
         """
+        from scipy.linalg import solve_triangular  # which a refusal need not wait for
+        from scipy.linalg.lapack import dpstrf
+
         smallest = SINGULAR * self.gram.diagonal().max()
         upper, pivots, rank, _ = dpstrf(self.gram, tol=smallest)
         known = self.cross[:, pivots[:rank] - 1].T

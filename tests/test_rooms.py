@@ -1,6 +1,7 @@
 """What imports what: iclcore by itself, its rooms in the order that data flows, pictures last."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def test_a_module_imports_only_from_above(path):
         room = rest.split(".")[0]
         if top == "iclcore" and room not in ("", "__version__") and own != "__init__":
             assert ORDER[room] <= ORDER[own], f"{path} imports iclcore.{rest}, a room below"
+
+
+def test_the_page_on_the_package_has_the_rooms_in_their_order():
+    """And each module that is no command."""
+    page = (PACKAGE.parent / "book" / "api.md").read_text()
+    headings = re.findall(r"^### `iclcore\.(\w+)", page, re.MULTILINE)
+    levels = [ORDER[heading] for heading in headings]
+    assert levels == sorted(levels)
+    assert set(ORDER) - set(headings) == {"extras", "style", "picture", "cli", "__main__"}
 
 
 def test_the_command_line_has_no_circle():

@@ -14,7 +14,6 @@ from iclcore.cli.report import check_files, drawing, report
 from iclcore.files import read_arrays
 from iclcore.interrupts import noted
 from iclcore.optimisers import PLAIN
-from iclcore.stability import hopeless_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
 
@@ -23,8 +22,11 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     plan = plan_of(options, refuse)
     check_files(options, refuse)
     within(of_run(plan), refuse)
-    known = not plan.own and plan.optimizer == PLAIN
-    limit = hopeless_rate(plan.data, plan.model) if known else None
+    limit = None
+    if not plan.own and plan.optimizer == PLAIN:
+        from iclcore.stability import hopeless_rate  # with all of theory
+
+        limit = hopeless_rate(plan.data, plan.model)
     if limit and plan.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
         most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken

@@ -13,8 +13,8 @@ from iclcore.checks import enough_to_whiten, instance, positive, seed, whole
 from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
-from iclcore.models import CubicMLP, Model, Weights, trainable
-from iclcore.moments import Data, averages, of_sequences
+from iclcore.models import Model, Weights, trainable
+from iclcore.moments import Data, averages
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import AVERAGED, choose, descend, load
@@ -199,21 +199,21 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
         draw = reference.sample(first.data, first.sequences, first.seed, first.tests)
         drawn = {"train": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
     seconds = {"loading": loading, "data": time.perf_counter() - clock, "moments": 0.0}
-    sets: dict[Any, tuple[Sets, dict[str, float]]] = {None: (drawn, seconds)}
     starts = {}
     for run in runs:
-        kind, clock = None, time.perf_counter()
+        sets, spent, clock = drawn, seconds, time.perf_counter()
         if run.kind == "moments":
-            kind = isinstance(run.model, CubicMLP), run.model.divisor
-        if kind not in sets:
             load(drawn.values(), run.model)
-            loading, clock = loading + time.perf_counter() - clock, time.perf_counter()
-            taken = {name: of_sequences(data, run.model) for name, data in drawn.items()}
-            spent = {"loading": loading, "moments": time.perf_counter() - clock}
-            sets[kind] = taken, seconds | spent
+            loading, clock = time.perf_counter() - clock, time.perf_counter()
+            sets = {name: averages(data, run.model) for name, data in drawn.items()}
+            taken = {
+                "loading": seconds["loading"] + loading,
+                "moments": time.perf_counter() - clock,
+            }
+            spent = seconds | taken
         sizes = run.data.dim, run.data.outputs, run.seed
         weights = run.model.start(*sizes) if run.own else draw.start(run.model)
-        starts[run.name] = Start(run, sets[kind][0], weights, sets[kind][1])
+        starts[run.name] = Start(run, sets, weights, spent)
     return starts
 
 

@@ -40,7 +40,11 @@ def lines(
                     np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=label, **style
                 )
         for name, (x, y) in theory.items():
-            axes.plot(x, y, **(THEORY if name in tones else DASHED | {"label": name}))
+            at, style = (
+                thin(len(np.asarray(x))),
+                THEORY if name in tones else DASHED | {"label": name},
+            )
+            axes.plot(np.asarray(x)[at], np.asarray(y)[at], **style)
         for name, place in marks.items():
             axes.plot(*place, "o", color=tones[name], markersize=5)
         draw_levels(axes, levels, "")

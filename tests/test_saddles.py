@@ -6,6 +6,8 @@ from scipy.optimize import brentq
 
 from iclbook import measure
 from iclcore import RegressionTask, SeparateAttention, theory, train
+from iclcore.descent import gradient
+from iclcore.moments import averages, coefficients
 
 TASK = RegressionTask()
 
@@ -99,6 +101,48 @@ def test_escape_is_homogeneous():
     first, second = (theory.staircase(TASK, w, 1e6)[0] for w in (start, halved))
     # the drop itself, which does not scale, is a fraction 1e-4 of the wait
     assert np.isclose(second.time, 2 * first.time, rtol=1e-3) and first.head == second.head
+
+
+def test_a_second_way_to_the_answer():
+    """Key and value of a head exchanged: the same stairs, by labels. And where both ways are open, the run's
+    own drops, to 2%, and what its heads read."""
+    model, draws = SeparateAttention(heads=4, init=1e-3), np.random.default_rng(3)
+    start = model.start(4, seed=2)
+    mirror = {name: array.copy() for name, array in start.items()}
+    mirror["key"][:, 0], mirror["value"][:, -1] = start["value"][:, -1], start["key"][:, 0]
+    for own, other in zip(
+        theory.staircase(TASK, start), theory.staircase(TASK, mirror), strict=True
+    ):
+        close(other.time, own.time, within=1e-6)  # of an integrator at 1e-9, and 1/init
+        assert (other.head, other.component) == (own.head, own.component)
+        assert other.labels and not own.labels
+    free = {name: 1e-3 * draws.standard_normal(array.shape) for name, array in start.items()}
+    stairs = theory.staircase(TASK, free, until=1000.0)
+    run = train(model, TASK, 40_000, 0.025, start=free)
+    times = measure.drop_times(run, theory.plateau_losses(TASK))
+    key, _, value = model.factors(run.final, 4)
+    assert len(stairs) >= 2
+    for drop, time in zip(stairs[:2], times, strict=False):
+        assert abs(drop.time / time - 1) < 0.02
+        reads = np.abs([key[drop.head, 0, 4], value[drop.head, 0, 4]])
+        assert (reads[0] > reads[1]) == drop.labels
+
+
+def test_a_head_whose_key_is_its_value_rests_on_a_saddle_of_its_own():
+    """With D = 1: L = λ − a²/(b + (√(AC) + B)/2), of Gaussian moments by hand; kept symmetric by hand too."""
+    n, model = 7, SeparateAttention(heads=1)
+    task = RegressionTask(dim=1, context=n)
+    moments = averages(task, model)
+    k, q, v = np.array([[[0.05, 0.03]]]), np.array([[[0.05]]]), np.array([[[0.05, 0.03]]])
+    for _ in range(3000):
+        slopes = gradient((k, q, v), moments)
+        q = q - 0.03 * slopes[1]
+        k = v = k - 0.015 * (slopes[0] + slopes[2])
+    (a,), (b,) = theory.rates(task)
+    even = n**2 + 8 * n + 15, n**2 + 5 * n, 3 * n * (n + 2)  # A, B, C of λ = 1
+    rests = 1 - a**2 / (b + (np.sqrt(even[0] * even[2]) + even[1]) / 2)
+    close(moments.loss(coefficients((k, q, v), moments.features)), rests)
+    assert rests > theory.plateau_losses(task)[-1] + 0.4
 
 
 def test_distance_is_what_predictions_differ_by():

@@ -64,6 +64,14 @@ def predicted(dim: int, seeds: range) -> Float[np.ndarray, "seeds drops"]:
     return np.array(found)
 
 
+def chunks(step: int) -> list[range]:
+    """Every so many of the starts, in the order of the table."""
+    return [
+        range(first, min(first + step * CHUNK, STARTS), step)
+        for first in range(0, STARTS, step * CHUNK)
+    ]
+
+
 @dataclass(frozen=True)
 class Waits:
     """Of one dimension: drop n of start s is at ``simulated[s, n]``, of every tenth also ``predicted``."""
@@ -75,7 +83,9 @@ class Waits:
 def read() -> dict[int, Waits]:
     with np.load(TABLE) as arrays:
         return {
-            dim: Waits(*(arrays[f"{what}_{dim}"].astype(float) for what in ("simulated", "predicted")))
+            dim: Waits(
+                *(arrays[f"{what}_{dim}"].astype(float) for what in ("simulated", "predicted"))
+            )
             for dim in SETTINGS
         }
 
@@ -83,10 +93,7 @@ def read() -> dict[int, Waits]:
 def main(scheduler: str | None = None) -> None:
     with Cluster(scheduler) if scheduler else Cores() as workers:
         asked = {
-            f"{what.__name__}_{dim}": [
-                workers.submit(what, dim, range(first, first + step * CHUNK, step))
-                for first in range(0, STARTS, step * CHUNK)
-            ]
+            f"{what.__name__}_{dim}": [workers.submit(what, dim, seeds) for seeds in chunks(step)]
             for dim in SETTINGS
             for what, step in ((simulated, 1), (predicted, EVERY))
         }

@@ -316,6 +316,7 @@ def unequal(explorer):
 
 def carried(explorer):
     lengths, beta = np.geomspace(10, 10_000, 91), np.linspace(0, 8, 33)
+    early = np.linspace(0, np.sqrt(np.log(1.1 * explorer.context)), 41)
     losses = icl_risk.length_generalisation(explorer.task(), lengths)[:, 0]
     power = icl_risk.participation(beta, explorer.context)
     omega, mu = (each[0, 0] for each in multihead.limit(explorer.task()))
@@ -323,7 +324,7 @@ def carried(explorer):
     return {
         ("Loss on contexts of other lengths", "loss"): (lengths, losses),
         ("How concentrated softmax is", "exact"): (beta, power["exact"]),
-        ("How concentrated softmax is", "e^β²/L"): (beta, power["exponential"]),
+        ("How concentrated softmax is", "e^β²/L"): (early, np.exp(early**2) / explorer.context),
         ("How concentrated softmax is", "frozen"): (beta, power["saturated"]),
         ("How much of degree k comes back", "answered"): (k, mu * omega**k),
     }

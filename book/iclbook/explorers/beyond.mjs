@@ -31,37 +31,37 @@ export function show({ lengths, trained, omega, mu, here, power, exact, parts, b
   const edge = Math.sqrt(Math.log(context) / 2), frozen = Math.sqrt(2 * Math.log(context)), few = 0.05 * SHARPEST;
   const y = { label: "loss / signal", min: 0, max: 1 }, equal = context ** 2 / (Math.E * dim * (1 + noise));
   const three = (each) => format(Number(each.toPrecision(3)));
-  const weak = betas.map((each) => Math.exp(each * each) / context), early = weak.findIndex((each) => each > 1.1);
+  const early = Array.from({ length: 41 }, (_, n) => (n / 40) * Math.sqrt(Math.log(1.1 * context)));
   const late = betas.filter((each) => each >= frozen), kept = DEGREES.map((k) => mu * omega ** k);
-  const three_ = (parts_, x) => ["loss", "bias", "variance"].map((name, i) => ({
-    name, color: i, x, y: parts_.map((each) => [sum(each), ...each][i]),
+  const split = (them, x) => ["loss", "bias", "variance"].map((name, i) => ({
+    name, color: i, x, y: them.map((each) => [sum(each), ...each][i]),
   }));
   return {
     summary: `Trained on ${format(context)} and tested on ${format(test)} examples: bias ${three(here[0])}, variance ${three(here[1])}, loss ${three(sum(here))}; `
       + `bias and variance are equal at ${format(Math.round(equal))}. At sharpness ${format(beta)} the squares of the weights sum to ${three(power)}, `
-      + `by e^β²/L to ${three(Math.exp(beta * beta) / context)}. Of a target's mean ${three(kept[0])} comes back, of its linear part ${three(kept[1])}.`,
+      + `by e^β²/L to ${three(Math.exp(beta * beta) / context)}. A target's mean comes back ${three(kept[0])} times, its linear part ${three(kept[1])} times.`,
     panels: [
       {
         title: "Loss on contexts of other lengths", cursor: test, marks: [{ x: context, name: "trained" }],
         x: { label: "examples at test", min: LENGTHS[0], max: LENGTHS[1], log: true }, y,
-        series: [...three_(parts, lengths), { name: "trained there", color: "theory", dashed: true, x: lengths, y: best }],
+        series: [...split(parts, lengths), { name: "trained there", color: "theory", dashed: true, x: lengths, y: best }],
       },
       {
         title: `Loss on ${format(test)} examples, by the length of training`, cursor: context,
-        x: { label: "examples in training", min: TRAINED[0], max: TRAINED[1], log: true }, y, series: three_(byTrained, trained),
+        x: { label: "examples in training", min: TRAINED[0], max: TRAINED[1], log: true }, y, series: split(byTrained, trained),
       },
       {
         title: "How concentrated softmax is", cursor: beta, x: { label: "sharpness β of the scores", min: 0, max: SHARPEST }, y: { label: "E |p|²", min: 0, max: 1 },
         marks: [{ x: 1, name: "limit of training" }, { x: edge, name: "β² = ½ ln L" }, { x: frozen, name: "β² = 2 ln L" }],
         series: [
           { name: "exact", color: 0, x: betas, y: exact },
-          { name: "e^β²/L", color: "theory", dashed: true, x: betas.slice(0, early), y: weak.slice(0, early) },
+          { name: "e^β²/L", color: "theory", dashed: true, x: early, y: early.map((each) => Math.exp(each * each) / context) },
           { name: "frozen", color: "theory", dashed: true, x: late, y: late.map((each) => 1 - frozen / each) },
         ],
       },
       {
         title: "How much of degree k comes back", x: { label: "Hermite degree k", min: -few, max: DEGREES.at(-1) + few },
-        y: { label: "μω^k", min: 0, max: 1.1 * Math.max(1, kept[0]) }, levels: [{ y: 1, name: "all" }],
+        y: { label: "μωᵏ", min: 0, max: 1.1 * Math.max(1, kept[0]) }, levels: [{ y: 1, name: "all" }],
         series: [{ name: "answered", label: false, color: 0, dots: 5, x: DEGREES, y: kept }],
       },
     ],

@@ -40,7 +40,7 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
   const said = names.map((name) => `${name} ${format(total(now[name]))}`).join(", ");
   const tones = [0, 1, 2, 3, "theory"];
   return {
-    summary: `One head looks ${looks.join(", ")} at the three tasks and adds ${adds.join(", ")}: `
+    summary: `One head spends ${looks.join(", ")} of its attention on the three tasks, with μ ${adds.join(", ")}: `
       + `${lost.length ? `it gives up task ${lost.join(" and ")}` : "it keeps all three"}. Losses at ${context} examples: ${said}; the bound is that of `
       + `${heads} ${heads === 1 ? "head" : "heads"}.`,
     panels: [
@@ -60,7 +60,7 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
       },
       {
         title: "Loss of each task, in units of its signal", x: { label: "method" }, y: { label: "" },
-        heat: { rows, columns: names, max: 1, values: OWN.flatMap((i) => names.map((name) => now[name][i] / task.signal[i])) },
+        heat: { rows, columns: names.map((name) => name.split(" ")[0]), max: 1, values: OWN.flatMap((i) => names.map((name) => now[name][i] / task.signal[i])) },
       },
     ],
   };

@@ -41,7 +41,8 @@ const WEIGHT = GRID.map((z) => (0.05 * Math.exp((-z * z) / 2)) / Math.sqrt(2 * M
 export function participation(beta, context) {
   const step = 0.35, power = GRID.map((z) => Math.exp(beta * z));
   let total = 0;
-  for (let x = -10 * beta - 5; x < Math.log(context) + 10 * beta + 20; x += step) {
+  // S lies between e^{−4β} and L e^{7β} but for shares of 1e-12; t e^{−tS} is below that outside
+  for (let x = -4 * beta - 5; x < Math.log(context) + 7 * beta + 14; x += step) {
     const t = Math.exp(-x);
     let rest = 0, square = 0;
     for (let n = 0; n < power.length; n++) {

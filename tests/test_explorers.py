@@ -3,15 +3,19 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 from jupyter_client.manager import start_new_kernel
-from traitlets import TraitError
+from traitlets import List, TraitError
 
 from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
+from iclcore import RegressionTask, theory
+from iclcore.theory import multihead
 
 CLASSES = [getattr(explorers, name) for name in explorers.__all__]
 
@@ -81,6 +85,150 @@ def test_colours_have_contrast_on_light_and_dark():
             low, high = sorted([luminance(colour), luminance(colours["page"])])
             needed = 4.5 if name in {"ink", "muted", "theory", "warn"} else 3
             assert (high + 0.05) / (low + 0.05) >= needed, (name, colour)
+
+
+def half_way(explorer):
+    """Steps at which the loss passes the middle of each of theory's drops."""
+    loss, levels = explorer.history().loss, theory.plateau_losses(explorer.task())
+    return [int(np.argmax(loss < middle)) for middle in (levels[1:] + levels[:-1]) / 2]
+
+
+def of_merged(asked):
+    falls = -np.diff(explorers.Merged(**asked).history().loss)
+    peaks = (
+        (falls[1:-1] > falls[:-2]) & (falls[1:-1] >= falls[2:]) & (falls[1:-1] > 0.02 * falls.max())
+    )
+    assert peaks.sum() == 1
+
+
+def of_rank_one(asked):
+    first = [half_way(explorers.RankOne(**each))[0] for each in ({}, asked)]
+    assert 2.5 < first[1] / first[0] < 3.5
+
+
+def of_low_rank(asked):
+    explorer = explorers.LowRank(**asked)
+    loss, levels = explorer.history().loss, theory.plateau_losses(explorer.task())
+    spent = (np.abs(loss[:, None] - levels[1:-1]) < 0.006).sum(0)  # the rule of low_rank.mjs
+    assert (np.flatnonzero(spent > explorer.steps / 12) + 1).tolist() == [4]
+
+
+def of_softmax(asked):
+    def first(softmax, **settings):
+        loss = explorers.Softmax(steps=3000, **settings).history(softmax).loss
+        return np.argmax(loss < 0.9 * loss[0])
+
+    assert 1.5 < first(True, **asked) / first(True) < 2.5
+    assert 8 < first(False, **asked) / first(False) < 12
+
+
+def of_task_allocation(asked):
+    explorer = explorers.TaskAllocation(**asked)
+    task, omega, mu = explorer.setting()
+    path = multihead.flow(task, omega, mu, np.linspace(0, explorer.horizon, 50))
+    assert explorer.finished(path).all()
+
+
+def of_in_weight(asked):
+    for settings, smaller in (({}, "in_context"), (asked, "in_weight")):
+        ends = explorers.InWeight(**settings).history().series
+        assert min(("in_weight", "in_context"), key=lambda name: ends[name][-1]) == smaller
+
+
+def of_context_length(asked):
+    explorer = explorers.ContextLength(**asked)
+    task, test = explorer.task(), explorer.task(context=100)
+    end = (task.eigenvectors * theory.learned(task, "context")) @ task.eigenvectors.T
+    answered = theory.population_loss(test, end * 100 / explorer.context, "context")
+    assert answered > sum(task.eigenvalues)  # that of an answer which is always zero
+
+
+def of_task(asked):
+    def errors(noise):
+        explorer = explorers.Task(**{**asked, "noise": noise})
+        w, x, y = explorer.context()
+        x, y, values = (
+            x[: explorer.examples],
+            y[: explorer.examples],
+            np.array(explorer.eigenvalues),
+        )
+        one = RegressionTask(dim=4, context=explorer.examples, spectrum=tuple(values))
+        ridge = np.linalg.solve(x.T @ x + explorer.ridge * np.eye(4), x.T @ y)
+        attention = theory.learned(one, "context") * (x.T @ y) / explorer.examples
+        answers = (np.linalg.lstsq(x, y)[0], ridge, attention)
+        return np.array([values @ (each - w) ** 2 for each in answers])
+
+    assert np.argmax(errors(asked["noise"]) - errors(0.0)) == 0
+
+
+def of_speed(asked):
+    naive, moments = np.divide(explorers.Speed(**asked).costs(), explorers.Speed().costs())
+    assert (round(naive), round(moments, 1)) == (36, 1.4)
+
+
+ASKING = [kind for kind in CLASSES if kind.GUESS]
+
+
+@pytest.mark.parametrize("kind", ASKING, ids=lambda kind: kind.name)
+def test_the_answer_to_a_guess_is_right(kind):
+    globals()[f"of_{kind.name}"](kind.GUESS["settings"])
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
+def test_presets_and_guesses_are_settings_that_can_be_set_and_seen(kind):
+    for each in [*kind.PRESETS, *([kind.GUESS] if kind.GUESS else [])]:
+        kind(**each["settings"])
+    assert set(kind.LEAD) <= set(kind.keys_moved())
+    if kind.GUESS:
+        assert 0 <= kind.GUESS["right"] < len(kind.GUESS["answers"])
+        assert not kind.LEAD or set(kind.GUESS["settings"]) <= set(
+            kind.LEAD
+        )  # it asks for what is in sight
+
+
+BOOK = Path(explorers.__file__).parents[2]
+WORDS = re.compile(r'<a href="#(\w+)\?([^"]*)">')
+
+
+def written():
+    """Each chapter's name, its text, and the explorers' links in it."""
+    for path in sorted(BOOK.glob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+        yield path.stem, cells, WORDS.findall(text)
+
+
+def test_links_in_the_words_of_a_chapter_set_an_explorer_of_it():
+    known = {kind.name: kind for kind in CLASSES}
+    for chapter, cells, links in written():
+        for name, query in links:
+            kind = known[name]
+            assert any(f"{kind.__name__}(" in cell.source for cell in cells), (
+                f"{chapter} has no {name}"
+            )
+            given = dict(part.split("=") for part in query.replace("&amp;", "&").split("&"))
+            given.pop("show", None)
+            traits = kind.class_traits()
+            kind(
+                **{
+                    key: [float(each) for each in value.split(",")]
+                    if isinstance(traits[key], List)
+                    else traits[key].from_string(value)
+                    for key, value in given.items()
+                }
+            )
+
+
+def test_no_answer_stands_above_its_question():
+    """What the page says once a guess is made is not said by the chapter before it asks."""
+    for chapter, cells, _ in written():
+        for kind in ASKING:
+            call = f"explorers.{kind.__name__}("
+            place = next((i for i, cell in enumerate(cells) if call in cell.source), 0)
+            above = " ".join(cell.source for cell in cells[:place] if cell.cell_type == "markdown")
+            said = [kind.GUESS["answers"][kind.GUESS["right"]], *kind.GUESS["why"].split(": ")]
+            for words in (each for each in said if len(each) > 20):
+                assert words not in above, f"{chapter}: {words!r} stands above the question"
 
 
 @pytest.fixture(scope="module")

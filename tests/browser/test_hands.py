@@ -50,6 +50,7 @@ def test_a_finger_that_scrolls_past_changes_nothing(visit, site):
         swipe(page, box["x"] + at * box["width"], box["y"] + box["height"] / 3, by_y=-150)
         assert page.evaluate("scrollY") > before + 50
         assert part.evaluate("each => each.value ?? each.ariaValueNow") == value
+    page.evaluate("scrollTo(0, 0)")
     grip = bar.locator(".ex-handle")
     swipe(page, *centre(grip), by_y=-20)
     assert float(bar.get_attribute("aria-valuenow")) > 0.3

@@ -14,7 +14,8 @@ from iclbook.explorers import bundle
 from iclbook.explorers.data import pack, single
 from iclbook.explorers.start import normals, start
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
-from iclcore.moments import features, mix, of_population, of_sequences
+from iclcore.moments import coefficients, features, mix, of_population, of_sequences
+from iclcore.stability import balanced_end, stable_rate
 from iclcore.theory import icl_risk, multihead
 
 MODULES = (
@@ -312,6 +313,37 @@ def test_closed_forms_are_pythons(js):
     at, s = np.array(course[:-1]).T
     half = theory.head_limit(task, "context")[1] / 2
     close(theory.head_course(task, 2, at - 40, half, "context"), s)
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads", "rank"),
+    [("merged", 8, 1), ("separate", 5, 1), ("separate", 2, 1), ("separate", 9, 2)],
+)
+@pytest.mark.parametrize("values", [(0.25,) * 4, (0.4, 0.3, 0.2, 0.1), (0.7, 0.1, 0.1, 0.05, 0.05)])
+def test_the_edge_on_the_slider_is_pythons(js, kind, heads, rank, values):
+    """As iclcore.stability finds it, over the weights that the page moves: those of the paper's subspace."""
+    task = RegressionTask(dim=len(values), context=31, spectrum=values)
+    shape = {"heads": heads, "divisor": "context"}
+    model = MergedAttention(**shape) if kind == "merged" else SeparateAttention(rank=rank, **shape)
+    factors, moved = balanced_end(task, model), []
+    for factor in factors:  # W (H, D, E), or K (H, R, E), Q (H, R, D) and v (H, 1, E)
+        free = np.zeros(factor.shape, dtype=bool)
+        last = factor.shape[1:] == (1, task.dim + 1) and factor is factors[-1]
+        free[..., -1 if last else slice(task.dim)] = True
+        moved.append(free)
+    columns = []
+    for place, (factor, free) in enumerate(zip(factors, moved, strict=True)):
+        for unit in np.eye(factor.size)[free.ravel()]:
+            turned = [*factors[:place], unit.reshape(factor.shape), *factors[place + 1 :]]
+            columns.append(coefficients(tuple(turned), features(model, task.dim, 1)).ravel())
+    slope = np.stack(columns, axis=1)
+    sharpness = np.linalg.eigvalsh(slope.T @ of_population(task, model).gram @ slope)[-1]
+    got = js(
+        "([values, model]) => theory.stableRate(theory.population(values, 31), model)",
+        [list(values), {"kind": kind, "heads": heads, "rank": rank}],
+    )
+    close(got, 1 / sharpness)
+    assert stable_rate(task, model) <= got * (1 + 1e-9)  # weights beside the subspace leave sooner
 
 
 @pytest.mark.parametrize(("kind", "heads", "rank"), [("merged", 2, 1), ("separate", 4, 1)])

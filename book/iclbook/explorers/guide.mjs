@@ -13,7 +13,8 @@ export function presets({ list, first, state, assume }) {
   const same = ({ settings }) => Object.entries({ ...first, ...settings }).every(([key, value]) => key === "at" || String(state[key]) === String(value));
   return {
     element: make("div", { class: "ex-presets", role: "group", "aria-label": "settings worth a look", hidden: list.length === 0 },
-      make("span", { class: "ex-heading" }, "Try"), ...buttons, look),
+      make("span", { class: "ex-heading" }, "Try"), ...buttons),
+    look,  // stands below the controls: they do not move under the hand when it comes and goes
     show() {
       const active = list.findIndex(same);
       buttons.forEach((each, i) => each.setAttribute("aria-pressed", i === active));

@@ -53,7 +53,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     const still = live && el.querySelector("img");
     const waits = make("div", { class: "ex-still" }, still || "");
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), waits, stage, summary, tries.element, actions);
+      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, waits, stage, summary, tries.element, actions);
 
     // ---- state
     function change(key, value) {

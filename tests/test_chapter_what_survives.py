@@ -72,10 +72,13 @@ def test_noise_of_batches_goes_as_rate_over_batch():
     """Of runs of 4,000 steps and more; the mean over the last eighth has an error of some percent."""
     one, same, half = (said(f"excess[{i}] .3f") for i in range(3))
     told = [said(f"predicted_excess[{i}] .3f") for i in range(3)]
+    # of first order: what is off at the larger ratio is off half as much at the smaller
     assert abs(same - one) <= 0.15 * one and 0.35 < half / one < 0.65
-    assert told[0] == told[1] and all(
-        0.6 < e / t < 1.1 for e, t in zip((one, same, half), told, strict=True)
+    assert said("abs(predicted_excess[2] / excess[2] - 1) .0%") < 0.2
+    assert all(
+        0.5 < expected / found < 1.1 for found, expected in zip((one, same), told[:2], strict=True)
     )
+    assert max(said("rests_at .0f")) < 0.8 * said("spread .0f")
     firsts = [said(f"first_times[{i}] .1f") for i in range(3)]
     assert max(abs(time - said("quiet[0] .1f")) for time in firsts) <= 0.3
     assert said("last_times[0] .0f") < 0.9 * said("quiet[1] .0f")

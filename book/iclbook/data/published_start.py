@@ -62,6 +62,7 @@ def rows(history: History, until: float = UNTIL) -> Run:
         return whole
 
     loss = np.add.reduceat(history.loss, first) / sizes / unit
+    loss[~np.isfinite(loss)] = np.nan  # of a run that diverges
     omega, mu = (kept(each[first]) for each in spectral.spectra(history))
     return Run(EVERY * np.arange(count), kept(loss), omega, mu)
 

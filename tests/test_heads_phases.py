@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from conftest import close
 
-from iclbook.data import published_start
 from iclbook.measure import crossing
 from iclcore import multihead, spectral
 from iclcore.theory import multihead as theory
@@ -152,20 +151,6 @@ def test_the_published_start_is_decomposable_and_stays_so():
         close(theirs[name], ours[name])
 
 
-def test_a_part_of_the_runs_from_the_published_start_made_again():
-    """The first rows of the reduction with 10,000 contexts a step, and of all matrices with 256."""
-    stored = published_start.stored()
-    for which, rows in ((0, 4), (1, 4)):
-        engine, batch, ((_, rate), *_), seed = published_start.RUNS[which]
-        until = rows * published_start.EVERY
-        history = published_start.train(engine, batch, ((until, rate),), seed)
-        again, kept = published_start.rows(history, until), stored[which]
-        for name in ("loss", "omega", "mu"):
-            # kept as float32; training in float32 rounds each of 40 steps
-            found, wanted = getattr(again, name), getattr(kept, name)[:rows]
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-
-
 def test_departure_is_recorded_and_is_noise():
     """Zero at the start, and then, before anything grows, a sum of steps off the form that are noise."""
     task = MultiTask((3, 3), 20)
@@ -187,9 +172,9 @@ def test_rates_and_speeds_with_noise():
     task, width = MultiTask((10,), 100, noise=20.0), 17
     omega, mu = theory.limit(task)
     # next to the limit, where all else is linear: ln of what is left, over a time
-    near = theory.flow(task, omega * (1 - 1e-5), mu, [0, 20, 24], width)
+    near = theory.flow(task, omega * (1 - 1e-3), mu, [0, 4, 6], width)
     left = np.log(np.abs(1 - near.omega[1:, 0, 0] / omega[0, 0]))
-    close(-np.diff(left)[0] / 4, phases.convergence_rate(task, width)[0], within=1e-3)
+    close(-np.diff(left)[0] / 2, phases.convergence_rate(task, width)[0], within=1e-3)
     # ω̇ of the flow with the best μ
     points = np.array([0.05, 0.15, 0.3])
     v = task.phi[0] / 100 * np.exp(10 * points**2)

@@ -35,8 +35,8 @@ def test_the_start_predicts_the_steps():
     ) in linear:  # no 1/L here: noise alone, 1.7% to .9% by the same estimate, of one stream
         assert abs(got - told) <= 0.025 * told + DIGIT
     for noise, (got, told) in zip(late, softmax, strict=True):
-        # 1/L: E Σ p ζ = ω(1 − E|p|²); 2%: the flow itself, see below; twice the noise
-        assert abs(got - told) <= (1 / 60 + 0.02 + 2 * noise) * told + DIGIT
+        # 1/L: E Σ p ζ = ω(1 − E|p|²); the advance of the flow, see below; twice the noise
+        assert abs(got - told) <= (1 / 60 + 0.03 + 2 * noise) * told + DIGIT
 
 
 def test_what_softmax_costs():
@@ -61,12 +61,16 @@ def noise_of_a_wait(batch: int) -> np.ndarray:
 
 
 def test_the_races_of_three_tasks_are_the_flow():
-    """To 2%: an earlier winner's heads look at more, which changes the later races a little."""
+    """Half of each is done an advance before its race ends; the start, of Figure 1's size, and an earlier
+    winner's heads, which look at more, may take all of the advance (see ``test_heads_phases``)."""
     start = theory.aligned_start(TASK)
     path = theory.flow(TASK, *start, np.linspace(0, 40, 1601))
-    won = measure.won(path)
+    done, ends = (path.mu * path.omega).sum(1), 1 / (1 + np.e * TASK.d * TASK.phi / TASK.context)
+    half = [measure.crossing(path.t, *each) for each in zip(done.T, ends / 2, strict=True)]
     wait, head = phases.race(TASK, *start)
-    assert won == pytest.approx(wait, rel=0.02) and head.tolist() == [0, 1, 2]
+    advance = phases.advance(TASK)
+    assert np.all(np.abs(half - (wait - advance)) < advance) and head.tolist() == [0, 1, 2]
+    assert np.all(advance < 0.03 * wait)
     # softmax waits 28% longer than linear attention, whose race has no drag: two formulas
     assert np.all(wait / phases.escape_time(TASK, *start).min(0) > 1.25)
 

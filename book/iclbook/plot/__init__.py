@@ -3,7 +3,7 @@
 - named curves, theory dashed: ``lines``; a colour for each kind of model: ``kinds``
 - points on the curves of theory: ``dots``; its special cases ``drifts``, ``floors``, ``level_shifts``
 - predicted against measured: ``agreement``, ``clouds``
-- heat maps: ``matrix``, ``table``, ``tokens``, ``taken``, ``phase_map``
+- heat maps: ``matrix``, ``table``, ``tokens``, ``taken``, ``chart``, ``phase_map``
 - bars: ``bars``, ``coefficients``, ``seconds``
 - a plane with its flow: ``plane``
 - losses on levels: ``losses``, by rank ``stairs``, with two tests ``two_tests``, of many heads ``fall``
@@ -19,7 +19,7 @@ from iclbook.plot.bars import bars, coefficients, seconds
 from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_network
 from iclbook.plot.dots import agreement, clouds, dots
 from iclbook.plot.heads import fall, weights, winners
-from iclbook.plot.heat import matrix, table, taken, tokens
+from iclbook.plot.heat import chart, matrix, table, taken, tokens
 from iclbook.plot.in_weight import phase_map, two_tests
 from iclbook.plot.lines import kinds, lines
 from iclbook.plot.low_rank import (
@@ -42,6 +42,7 @@ __all__ = [
     "attending",
     "balance",
     "bars",
+    "chart",
     "clouds",
     "coefficients",
     "dots",

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclbook.plot.panels import Panel, listed
-from iclbook.plot.style import BLACK, SHARE, SIGNED
+from iclbook.plot.style import BLACK, DASHED, SHARE, SIGNED
 from iclcore import Sequences
 
 
@@ -23,6 +23,33 @@ def matrix(values: np.ndarray, title: str, limit: float | None = None) -> Panel:
     """One matrix as a signed heat map."""
     limit = limit or np.abs(values).max()
     return Panel(lambda axes: heat(axes, values, limit, title), f"{title}, as a heat map.")
+
+
+def chart(
+    x: Float[np.ndarray, " x"],
+    y: Float[np.ndarray, " y"],
+    values: Float[np.ndarray, "y x"],
+    theory: Mapping[str, tuple[Float[np.ndarray, " p"], Float[np.ndarray, " p"]]],
+    xlabel: str,
+    ylabel: str,
+    name: str,
+) -> Panel:
+    """Shares from 0 to 1 over a plane; dashed, lines that theory says they follow."""
+
+    def draw(axes):
+        image = axes.pcolormesh(x, y, values, cmap=SIGNED, vmin=0, vmax=1, rasterized=True)
+        for label, line in theory.items():
+            axes.plot(*line, **DASHED | {"color": BLACK, "label": label})
+        axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+        axes.legend(fontsize=8)
+        axes.figure.colorbar(image, ax=axes, label=name)
+
+    between = np.mean((values > 0.05) & (values < 0.95))
+    says = (
+        f"A map of the {name} over {xlabel}, from {x[0]:.2g} to {x[-1]:.2g}, and {ylabel}: {between:.0%} of "
+        f"it lies between .05 and .95, a strip along the dashed {' and '.join(theory)}."
+    )
+    return Panel(draw, says)
 
 
 def table(values: np.ndarray, title: str) -> Panel:

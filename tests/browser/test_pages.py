@@ -119,6 +119,8 @@ def weighs_little(page):
     assert (
         page.locator("svg[data-icon='question'], i[class*='fa-']").count() == 0
     )  # no icon is missing
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
+    assert len(ids) == len(set(ids)), sorted(each for each in set(ids) if ids.count(each) > 1)
     own = [each for each in page.requested if "/explorers" in each]
     assert all("?v=" in each for each in own), own
 
@@ -129,6 +131,7 @@ def is_whole_on_any_screen(page):
     assert page.locator("[data-mml-node=merror]").count() == 0
     assert page.locator("article img:not([alt]), article img[alt='']").count() == 0
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    page.evaluate("document.querySelectorAll('.ex-fold').forEach((each) => each.click())")
     for width in (320, 1200):  # no screen from 720 px on has a narrower column than that of 1200
         page.set_viewport_size({"width": width, "height": 700})
         page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")
@@ -138,14 +141,17 @@ def is_whole_on_any_screen(page):
         assert width == 320 or page.evaluate(CODE, COLUMNS) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for part in page.locator(".ex").all():
-            part.locator("svg .ex-axis, svg .ex-cell").first.wait_for(state="attached")
+            part.locator("svg .ex-axis, svg .ex-cell, .ex-still img").first.wait_for(
+                state="attached"
+            )
             page.wait_for_timeout(100)  # drawn anew at this width
             # its holder scrolls what stands outside, so that it is cut off
             assert not part.evaluate(
                 """ex => { const whole = ex.getBoundingClientRect();
                      return [...ex.querySelectorAll("svg text, button, input, select")].filter((each) => {
                        const box = each.getBoundingClientRect();
-                       return box.left < whole.left - 0.5 || box.right > whole.right + 0.5;
+                       const out = box.left < whole.left - 0.5 || box.right > whole.right + 0.5;
+                       return out && each.checkVisibility();
                      }).map((each) => each.textContent || each.outerHTML); }"""
             )
 

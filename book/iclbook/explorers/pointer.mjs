@@ -8,6 +8,8 @@ import { make } from "./controls.mjs";
 const NEAR = 14, SLOP = 8, MOST = 9;  // units of the picture; pixels; lines of values
 
 const exact = (x) => (Number.isInteger(x) ? x.toLocaleString("en") : short(x));
+// without an exponent, which an attribute of a slider does not take
+const decimal = (value) => value.toLocaleString("en", { useGrouping: false, maximumFractionDigits: 12 });
 const short = (value) => format(Number(value.toPrecision(3)));
 
 // y at x between the points of a series, null outside; of dots, the one that stands there.
@@ -170,7 +172,7 @@ export function readout({ root, pictures, move, state }) {
       if (place) {
         const at = read && sharing(read.from, picture) ? read.at : snap(picture, panel.cursor ?? panel.x.min);
         for (const [name, value] of Object.entries({ role: "slider", tabindex: 0, "aria-label": panel.title,
-          "aria-valuemin": panel.x.min, "aria-valuemax": panel.x.max, "aria-valuenow": at, "aria-valuetext": words(picture, at) }))
+          "aria-valuemin": decimal(panel.x.min), "aria-valuemax": decimal(panel.x.max), "aria-valuenow": decimal(at), "aria-valuetext": words(picture, at) }))
           svg.setAttribute(name, value);
       } else {
         const { rows, columns, values } = panel.heat;

@@ -141,7 +141,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       stage.style.setProperty("--columns", columns);
       pictures.forEach((picture, i) => {
         const panel = drawing.panels[i];
-        picture.figure.hidden = !panel || (small && i >= columns);
+        picture.figure.hidden = !panel || (small && i >= (drawing.panels[0].wide ? 1 : columns));  // one row
         if (!panel) return;
         picture.caption.textContent = panel.title;
         const whole = panel.wide && columns === 2;

@@ -96,8 +96,8 @@ class Task(Explorer):
                 np.linalg.solve(gram + self.ridge * np.eye(len(values)), cross),
                 theory.learned(task, "context") * cross / n,
             )
-            for name, guess in zip(errors, guesses, strict=True):
-                errors[name].append(np.sum(values * (guess - w) ** 2))
+            for name, guessed in zip(errors, guesses, strict=True):
+                errors[name].append(np.sum(values * (guessed - w) ** 2))
         figure, axes = style.canvas(width=7.2, height=3.6)
         for (name, line), color in zip(
             errors.items(), (style.BLUE, style.ORANGE, style.PINK), strict=True
@@ -128,8 +128,8 @@ class InWeight(Explorer):
         ["in-context", "in-weight", "they are equal"],
         1,
         "set the share in context to 0.1",
-        "The shared task fills most sequences, and within these steps its weights are remembered; the context "
-        "is read too seldom.",
+        "The shared task fills most sequences, and within these steps its weights are remembered; the "
+        "context is read too seldom.",
         share=0.1,
     )
     PRESETS = (

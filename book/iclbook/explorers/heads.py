@@ -5,7 +5,17 @@ import time
 import numpy as np
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, choice, guess, overlay, position, preset, real, spectrum, whole
+from iclbook.explorers.base import (
+    Explorer,
+    choice,
+    guess,
+    overlay,
+    position,
+    preset,
+    real,
+    spectrum,
+    whole,
+)
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -31,8 +41,8 @@ class Softmax(Explorer):
         ],
         1,
         "set the initial weights to 0.003 and press Play",
-        "Softmax has a slope in its values alone, where the mean token can be read before any key or query has "
-        "grown; linear attention needs all three.",
+        "Softmax has a slope in its values alone, where the mean token can be read before any key or query "
+        "has grown; linear attention needs all three.",
         init=0.003,
     )
     PRESETS = (
@@ -217,8 +227,8 @@ class Speed(Explorer):
         ],
         1,
         "set the context to 200",
-        "Attention's scores are a square of the context's length; the moments are formed once, and their size "
-        "is the dimension's alone.",
+        "Attention's scores are a square of the context's length; the moments are formed once, and their "
+        "size is the dimension's alone.",
         context=200,
     )
     PRESETS = (

@@ -5,7 +5,18 @@ from dataclasses import replace
 import numpy as np
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, choice, guess, overlay, position, preset, real, shown, spectrum, whole
+from iclbook.explorers.base import (
+    Explorer,
+    choice,
+    guess,
+    overlay,
+    position,
+    preset,
+    real,
+    shown,
+    spectrum,
+    whole,
+)
 from iclbook.explorers.start import start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn

@@ -41,7 +41,7 @@ def chart(
         for label, line in theory.items():
             axes.plot(*line, **DASHED | {"color": BLACK, "label": label})
         axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper left", frameon=True, framealpha=0.9)
         axes.figure.colorbar(image, ax=axes, label=name)
 
     between = np.mean((values > 0.05) & (values < 0.95))

@@ -49,6 +49,8 @@ def lines(
             axes.plot(*place, "o", color=tones[name], markersize=5)
         draw_levels(axes, levels, "")
         axes.set(**settings)
+        if "xticks" in settings:  # there, and nowhere else
+            axes.xaxis.minorticks_off()
         if len(names) > 1 or theory.keys() - simulated.keys():
             axes.legend(fontsize=8)
 

@@ -29,14 +29,12 @@ def test_the_start_predicts_the_steps():
         zip(said(f'times["{kind}"] .1f'), said(f'predicted["{kind}"] .1f'), strict=True)
         for kind in ("linear", "softmax")
     )
-    for (
-        got,
-        told,
-    ) in linear:  # no 1/L here: noise alone, 1.7% to .9% by the same estimate, of one stream
+    for got, told in linear:  # no 1/L: noise alone, 1.7% to .9% by the same estimate, of one stream
         assert abs(got - told) <= 0.025 * told + DIGIT
-    for noise, (got, told) in zip(late, softmax, strict=True):
-        # 1/L: E Σ p ζ = ω(1 − E|p|²); the advance of the flow, see below; twice the noise
-        assert abs(got - told) <= (1 / 60 + 0.03 + 2 * noise) * told + DIGIT
+    early = phases.advance(TASK) / phases.race(TASK, *theory.aligned_start(TASK))[0]
+    for ahead, noise, (got, told) in zip(early, late, softmax, strict=True):
+        # 1/L: E Σ p ζ = ω(1 − E|p|²); the advance of the flow, 1.7%; twice the noise
+        assert abs(got - told) <= (1 / 60 + ahead + 2 * noise) * told + DIGIT
 
 
 def test_what_softmax_costs():
@@ -70,7 +68,8 @@ def test_the_races_of_three_tasks_are_the_flow():
     wait, head = phases.race(TASK, *start)
     advance = phases.advance(TASK)
     assert np.all(np.abs(half - (wait - advance)) < advance) and head.tolist() == [0, 1, 2]
-    assert np.all(advance < 0.03 * wait)
+    # half of a task's own end is what the page calls won; an earlier winner changes that a little
+    assert measure.won(path) == pytest.approx(wait, rel=float(np.max(advance / wait)))
     # softmax waits 28% longer than linear attention, whose race has no drag: two formulas
     assert np.all(wait / phases.escape_time(TASK, *start).min(0) > 1.25)
 

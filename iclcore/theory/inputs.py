@@ -10,7 +10,6 @@ in the convention with 1/N. With κ = 1 it is that of 1/R independent examples, 
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import toeplitz
 
 from iclcore.checks import least, whole
 from iclcore.task import RegressionTask
@@ -18,8 +17,9 @@ from iclcore.task import RegressionTask
 
 def effective_examples(context: int, correlation: float = 0.0) -> float:
     """1/R: N examples whose inputs are correlated as ρ^|n−m| limit learning as so many independent ones."""
-    powers = float(correlation) ** np.arange(whole("context", context))
-    return float(context**2 / np.sum(toeplitz(powers) ** 2))
+    apart = np.arange(whole("context", context))
+    pairs = np.where(apart == 0, 1, 2) * (context - apart)  # of two examples so far apart
+    return float(context**2 / np.sum(pairs * float(correlation) ** (2 * apart)))
 
 
 def plateaus_with(

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import solve_triangular
 
 from iclcore.checks import positive, whole
 from iclcore.models import MergedAttention, SeparateAttention, Weights
@@ -62,6 +61,8 @@ def plateau_losses(data: Data) -> Float[np.ndarray, " levels"]:
             data = averages(data, MergedAttention(divisor=divisor))
         if data.task is None:
             raise ValueError("data takes averages or sequences whose task is known")
+        from scipy.linalg import solve_triangular
+
         directions = (np.outer(e, e) for e in data.task.eigenvectors.T)
         c = np.concatenate([of_matrix(direction, data.features) for direction in directions])
         root = np.linalg.cholesky(c @ data.gram @ c.T)

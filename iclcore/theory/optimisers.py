@@ -12,7 +12,6 @@ of √5 lr. In coordinates v = lr u and k, q = ±lr u σ, with the signs that th
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
 
 from iclcore.checks import positive, whole
 from iclcore.optimisers import Adam
@@ -39,6 +38,8 @@ def decayed_limit(
     task: RegressionTask, decay: float, divisor: Divisor = "one"
 ) -> Float[np.ndarray, " D"]:
     """|v| = |k| = |q| of a head that holds eigenvector d: the larger root, or 0 where there is none."""
+    from scipy.optimize import brentq
+
     ends = np.zeros(task.dim)
     for d, (a, b) in enumerate(zip(*rates(task, divisor), strict=True)):
         low, high = np.cbrt(a / (4 * b)), np.cbrt(a / b)

@@ -18,7 +18,6 @@ key reads the labels, k_y, and its value returns inputs, v_x. Both pull on the s
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
@@ -83,6 +82,10 @@ def staircase(
         return strength(flat).max() - 1
 
     escaped.terminal = True
+    from scipy.integrate import (
+        solve_ivp,  # here, as in the other rooms: to refuse a flag takes none of it
+    )
+
     while time < until and force.any() and free.any():
         path = solve_ivp(
             flow,

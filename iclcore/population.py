@@ -15,7 +15,7 @@ from numba import njit
 from iclcore.compiled import REASSOCIATE
 from iclcore.models import Model, Weights
 from iclcore.task import RegressionTask
-from iclcore.theory import linear
+from iclcore.theory.linear import plateau_losses, rates
 
 
 class PopulationDescent:
@@ -33,8 +33,8 @@ class PopulationDescent:
                 "engine population takes a start in the paper's subspace: zeros in the keys' label "
                 "column and in the last value row but for its last entry; moments takes others"
             )
-        levels, lam = linear.plateau_losses(train), train.eigenvalues
-        a, b = linear.rates(train, model.divisor)
+        levels, lam = plateau_losses(train), train.eigenvalues
+        a, b = rates(train, model.divisor)
         self.averages = a, b / lam, lam, float(levels[0])
         self.floor = float(levels[-1])  # other features gain nothing there
         *parts, v = self.views

@@ -106,6 +106,19 @@ def of_rank_one(asked):
     assert 2.5 < first[1] / first[0] < 3.5
 
 
+def of_front(asked):
+    """Half of the drop and of the first stair, from a sixth of the weights: ln 6 later, and six times."""
+
+    def half(name, **settings):
+        history = explorers.Front(**settings).history(name, 2_000)
+        levels = theory.plateau_losses(history.task)
+        first = levels[[0, -1]] if name == "merged" else levels[:2]
+        return history.time[np.argmax(history.loss < first.mean())]
+
+    assert half("merged", **asked) / half("merged") < 1.6
+    assert 5 < half("separate", **asked) / half("separate") < 7
+
+
 def of_low_rank(asked):
     explorer = explorers.LowRank(**asked)
     loss, levels = explorer.history().loss, theory.plateau_losses(explorer.task())

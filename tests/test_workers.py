@@ -116,6 +116,7 @@ def test_a_light_process_has_the_same_versions_and_names_without_torch():
         "import sys\n"
         "from iclcore import RegressionTask, SeparateAttention, train\n"
         "from iclcore.moments import of_population\n"
+        "from iclcore.optimisers import GradientDescent\n"
         "from iclcore.sweep import Plan\n"
         f"run = {BASE!r}\n"
         "history = train(run.model, of_population(run.task, run.model), 3, 0.01)\n"

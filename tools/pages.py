@@ -97,6 +97,12 @@ def drop_scripts(app, pagename, templatename, context, doctree):
     context["script_files"] = [script for script in context["script_files"] if wanted(script)]
 
 
+def plain_citations(app, pagename, templatename, context, doctree):
+    """Sphinx calls them a list, and puts links between its items, which a list may not have."""
+    for role in (' role="list"', ' role="doc-biblioentry"'):
+        context["body"] = context.get("body", "").replace(role, "")
+
+
 def read_as_plain_text(app, what, name, obj, options, lines):
     """Docstrings are plain text: |v| is a norm, * a product, an indented block a formula."""
     plain = []
@@ -154,6 +160,7 @@ def setup(app):
     app.connect("doctree-read", add_times)
     app.connect("autodoc-process-docstring", read_as_plain_text)
     app.connect("html-page-context", drop_scripts, priority=900)
+    app.connect("html-page-context", plain_citations)
     app.connect("build-finished", stage_mathjax)
     app.connect("build-finished", stage_downloads)
     app.connect("build-finished", subset_icons)

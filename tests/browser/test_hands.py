@@ -50,7 +50,10 @@ def test_a_finger_that_scrolls_past_changes_nothing(visit, site):
         swipe(page, box["x"] + at * box["width"], box["y"] + box["height"] / 3, by_y=-150)
         assert page.evaluate("scrollY") > before + 50
         assert part.evaluate("each => each.value ?? each.ariaValueNow") == value
-    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_function(  # the page has come to rest
+        "() => new Promise((tell) => { const y = scrollY; setTimeout(() => tell(y === scrollY), 200); })"
+    )
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     grip = bar.locator(".ex-handle")
     swipe(page, *centre(grip), by_y=-20)
     assert float(bar.get_attribute("aria-valuenow")) > 0.3
@@ -186,7 +189,7 @@ def test_words_of_a_chapter_set_the_explorer(visit, served):
 def test_a_lessons_link_shows_the_controls_it_names(visit, served):
     page = visit(f"{served}/rank_one.html", permissions=["clipboard-read", "clipboard-write"])
     page.get_by_text("Link with fewer controls").click()
-    page.get_by_label("learning rate", exact=True).last.check()
+    page.get_by_label("show learning rate", exact=True).check()
     page.get_by_role("button", name="Copy this link").click()
     page.get_by_text("The link is copied.").wait_for()
     link = page.evaluate("navigator.clipboard.readText()")

@@ -66,9 +66,12 @@ export function show({ levels, runs, step, merged, stairs }, { init, at }, row) 
       { name: run.kind, label: false, color, ...past },
     ];
   });
+  const here = ([{ y }]) => format(Number(y.at(-1).toPrecision(3)));
+  const [first, second] = runs.map((run) => here(parts(run, now)));
   return {
     summary: `From initial weights of ${format(init)}, merged key and query make one drop, half done at time ${rounded(merged)}. `
-      + `Separate ones learn an eigenvector with each stair, half done at times ${stairs.filter((each) => each !== null).map(rounded).join(", ")}.`,
+      + `Separate ones learn an eigenvector with each stair, half done at times ${stairs.filter((each) => each !== null).map(rounded).join(", ")}. `
+      + `At time ${rounded(now)} the losses are ${first} and ${second}.`,
     panels: [{
       title: "Loss: key and query merged (orange), separate (blue)", wide: true,
       x: { label: "time, learning rate × steps", min: FROM, max: UNTIL, log: true }, cursor: at >= 1 ? null : now,

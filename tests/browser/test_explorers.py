@@ -78,6 +78,8 @@ def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
 @pytest.mark.parametrize("name", PLACES)
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(place(site, name), clock=True)
+    page.wait_for_load_state()  # an explorer high on a page is drawn before the page has its width
+    page.clock.run_for(100)
     assert page.locator(".ex").count() == page.locator(".explorer").count()
     page.clock.run_for(100)
     for part in page.locator(".ex").all():

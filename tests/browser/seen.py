@@ -10,7 +10,9 @@ KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in exp
 
 
 def drawing(part) -> str:
-    return part.locator(".ex-panels").evaluate("each => each.innerHTML")
+    """What is drawn; a mark that a pointer left and that was taken off leaves an empty class."""
+    drawn = part.locator(".ex-panels").evaluate("each => each.innerHTML")
+    return drawn.replace(' class=""', "")
 
 
 def table(page) -> list[list[str]]:

@@ -72,8 +72,9 @@ test-settings: $(READY)
 test-processors: $(READY)
 	$(BIN)/python tools/workplace.py $(BIN)/python tools/processors.py
 
-bench: $(READY)
+bench: browser $(BUILT)
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.redraw
 
 # The browser tests drive Chromium; its name differs between systems.
 browser:

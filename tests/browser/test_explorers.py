@@ -376,37 +376,23 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
         close(values[kept], loss[step[kept].astype(int)])
 
 
-LIMITS = {
-    "low_rank": 50,
-    "in_weight": 50,
-    "beyond": 50,
-}  # ms for eight dimensions, sixty moments and exact averages over softmax; 16 for the rest
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])
-def test_a_redraw_follows_the_hand(visit, site, name, record_property):
-    """Measured, printed, and held to three times what is asked: a clock of a shared machine lies."""
+def test_a_hand_that_is_faster_than_the_pictures_is_drawn_once_a_frame(visit, site, name):
+    """However much a redraw costs, it costs it once; ``bench/redraw.py`` measures how much."""
     page = visit(f"{site.as_uri()}/{name}.html", viewport={"width": 960, "height": 900})
-    opened = page.evaluate("performance.getEntriesByType('measure')[0].startTime")
-    times = page.evaluate("""async () => {
-        const all = [], frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    drawn = page.evaluate("""async () => {
+        const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+        const counts = [];
         for (const range of document.querySelectorAll(".ex-controls input[type=range]")) {
-          if (range.labels[0].textContent === "dimension D" && range.max === "8") continue;
-          const first = range.value;
-          for (let k = 0; k < 12; k++) {
-            range.value = +range.min + ((+range.max - range.min) * ((k * 7) % 12)) / 12;
-            range.dispatchEvent(new Event("input"));
-            await frame();
-          }
-          range.value = first;
-          range.dispatchEvent(new Event("input"));
           await frame();
+          performance.clearMeasures();
+          for (const share of [0.1, 0.3, 0.7, 0.9, 0.6, 0.4]) {
+            range.value = +range.min + (range.max - range.min) * share;
+            range.dispatchEvent(new Event("input"));
+          }
+          await frame();
+          await frame();
+          counts.push(performance.getEntriesByType("measure").length);
         }
-        return performance.getEntriesByType("measure").slice(1).map((each) => each.duration); }""")
-    p95 = float(np.percentile(times, 95))
-    limit = LIMITS.get(name, 16)
-    record_property("redraw_p95_ms", p95)
-    print(f"{name}: drawn {opened:.0f} ms after opening; redraw median {np.median(times):.1f} ms, "
-          f"95% below {p95:.1f} ms of {limit}")  # fmt: skip
-    assert p95 < 3 * limit
-    assert opened < 3000
+        return counts; }""")
+    assert drawn and set(drawn) == {1}

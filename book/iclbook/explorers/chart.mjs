@@ -10,6 +10,7 @@
 
 const FONT = 12, LETTER = 7.8;  // of the widest sans serif a system may have: what is beside a chart is cut off
 
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });  // to make one takes longer than to use it
 export const format = (value) => {
   if (value === 0) return "0";
   if (value < 0) return `−${format(-value)}`;
@@ -18,7 +19,7 @@ export const format = (value) => {
     const factor = Number(digits) === 1 ? "" : `${Number(digits)}·`;
     return `${factor}10${superscript(Number(power))}`;
   }
-  return Number(value.toPrecision(4)).toLocaleString("en", { maximumFractionDigits: 6 });
+  return plain.format(Number(value.toPrecision(4)));
 };
 export const count = (n, noun) => `${format(n)} ${noun}${n === 1 ? "" : "s"}`;
 const raised = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };

@@ -7,9 +7,10 @@ import { make } from "./controls.mjs";
 
 const NEAR = 14, SLOP = 8, MOST = 9;  // units of the picture; pixels; lines of values
 
+const digits = new Intl.NumberFormat("en", { useGrouping: false, maximumFractionDigits: 12 });
 const exact = (x) => (Number.isInteger(x) ? x.toLocaleString("en") : short(x));
 // without an exponent, which an attribute of a slider does not take
-const decimal = (value) => value.toLocaleString("en", { useGrouping: false, maximumFractionDigits: 12 });
+const decimal = (value) => digits.format(value);
 const short = (value) => format(Number(value.toPrecision(3)));
 
 // y at x between the points of a series, null outside; of dots, the one that stands there.

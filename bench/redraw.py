@@ -1,4 +1,4 @@
-"""What a moved control costs, in a browser, on the pages as they were built.
+"""What a moved control costs, in Chromium and in Firefox if it is installed, on the pages as they were built.
 
     python -m bench.redraw          every explorer of the book
     python -m bench.redraw task     those of one page
@@ -9,18 +9,28 @@ divides their median by a fixed loop in the same page, which another machine run
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from playwright.sync_api import sync_playwright
 
+from tools import firefox
+
 BUILT = Path(__file__).resolve().parent.parent / "_build" / "html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDTH, HEIGHT = 1280, 900
 WARM, MOVES = 12, 36
-REDRAWS = """async ([element, warm, moves]) => {
+DRAWN = """async () => {
+    while (!document.querySelector(".ex svg")) await new Promise((done) => setTimeout(done, 20));
+    document.querySelectorAll(".ex-fold[aria-expanded=false]").forEach((each) => each.click());
+    return document.querySelectorAll(".ex").length; }"""
+REDRAWS = """async (place, warm, moves) => {
     const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
     const taken = [];
-    for (const range of element.querySelectorAll(".ex-controls input[type=range]")) {
+    const explorer = document.querySelectorAll(".ex")[place];
+    for (const range of explorer.querySelectorAll(".ex-controls input[type=range]")) {
       const first = range.value;
       for (let k = 0; k < warm + moves; k++) {
         performance.clearMeasures();
@@ -50,6 +60,22 @@ def pages(names: list[str]) -> list[Path]:
     return [p for p in built if not names or p.stem in names]
 
 
+def measure(found: list[Path], go: Callable[[str], Any], evaluate: Callable[..., Any]) -> None:
+    """A line an explorer, by a browser that goes to addresses and evaluates functions."""
+    for path in found:
+        go(path.as_uri())
+        shown = evaluate(DRAWN)
+        unit = np.median(evaluate(LOOP))
+        for place in range(shown):
+            taken = evaluate(REDRAWS, place, WARM, MOVES)
+            if not taken:
+                continue  # it moves when it is asked to run
+            middle, most, worst = np.percentile(taken, [50, 95, 99])
+            print(
+                f"{path.stem:28}{len(taken):8}{middle:9.1f}{most:7.1f}{worst:7.1f}{middle / unit:11.1f}"
+            )
+
+
 def main(names: list[str]) -> int:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     found = pages(names)
@@ -58,26 +84,24 @@ def main(names: list[str]) -> int:
             "no browser (make browser) or no built page of that name (make book)", file=sys.stderr
         )
         return 2
-    print(f"{'explorer':28}{'redraws':>8}{'median':>9}{'95%':>7}{'99%':>7} ms{'loops':>8}")
+    heads = f"{'redraws':>8}{'median':>9}{'95%':>7}{'99%':>7} ms{'loops':>8}"
+    print(f"{'Chromium':28}{heads}")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=browser, args=["--no-sandbox", "--disable-gpu"]
         )
-        for path in found:
-            page = chromium.new_page(viewport={"width": 1280, "height": 900})
-            page.goto(path.as_uri())
-            page.locator(".ex-stage svg, .ex-panels svg").first.wait_for(state="attached")
-            for fold in page.locator(".ex-fold[aria-expanded=false]").all():
-                fold.click()
-            unit = np.median(page.evaluate(LOOP))
-            for explorer in page.locator(".explorer").element_handles():
-                taken = page.evaluate(REDRAWS, [explorer, WARM, MOVES])
-                middle, most, worst = np.percentile(taken, [50, 95, 99])
-                print(
-                    f"{path.stem:28}{len(taken):8}{middle:9.1f}{most:7.1f}{worst:7.1f}   {middle / unit:8.1f}"
-                )
-            page.close()
+        page = chromium.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+        measure(
+            found,
+            page.goto,
+            lambda function, *given: page.evaluate(f"(given) => ({function})(...given)", given),
+        )
         chromium.close()
+    if firefox.installed():
+        print(f"{'Firefox':28}{heads}")
+        fox = firefox.Firefox(WIDTH, HEIGHT)
+        measure(found, fox.open, fox.evaluate)
+        fox.close()
     return 0
 
 

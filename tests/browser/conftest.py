@@ -1,5 +1,6 @@
 """A browser, a page for each explorer as the book would carry it, and visits that permit no complaint."""
 
+import os
 import shutil
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
+collect_ignore = [] if "FIREFOX" in os.environ else ["test_in_firefox.py"]  # make test-firefox
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "

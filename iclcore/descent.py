@@ -6,35 +6,24 @@ The loops are in ``compiled``; there (d, a) of W_h[d, a] and of c[d, a, b] are o
 import numpy as np
 
 from iclcore.compiled import descend, fill_features
-from iclcore.models import Factors, Model, Weights, scoring
+from iclcore.models import Descent, Factors, scoring
 from iclcore.moments import CHUNK, Features, Moments, coefficients
-from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import Sequences, divide_by
 
 
-class MomentDescent:
-    """Descent of one linear model from ``weights``, in place, recorded at every step."""
+class MomentDescent(Descent):
+    """Descent of a linear model on averages."""
 
     engine = "moments"
 
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Moments,
-        tests: list[Moments],
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-    ):
-        self.weights, self.lr, self.kind = weights, lr, train.features
-        self.rule, self.taken = optimizer.rule, 0
-        self.views = model.factors(weights, self.kind.dim)
-        still = {name: np.ones(array.shape, dtype=bool) for name, array in weights.items()}
-        for view in model.factors(still, self.kind.dim):
+    def prepare(self, train: Moments, tests: list[Moments]) -> None:
+        self.kind, self.taken = train.features, 0
+        still = {name: np.ones(array.shape, dtype=bool) for name, array in self.weights.items()}
+        for view in self.model.factors(still, self.kind.dim):
             view[...] = False
         # what no prediction depends on moves by its decay alone
-        self.still = still if optimizer.weight_decay else {}
-        rest = [weights[name][where] for name, where in self.still.items()]
+        self.still = still if self.optimizer.weight_decay else {}
+        rest = [self.weights[name][where] for name, where in self.still.items()]
         theta = np.concatenate([part.ravel() for part in (*self.views, *rest)], dtype=float)
         self.flat = theta, *np.zeros((3, len(theta)))
         self.factors, self.slopes = (self._of(line) for line in self.flat[:2])
@@ -63,14 +52,12 @@ class MomentDescent:
         return [np.empty((len(v), query.shape[2] * key.shape[2])), key, query, v]
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
-        each from before its step. Shorter where the loss is no longer finite."""
         columns = len(self.averages[2]) + (len(self.batches[0]) > 0)
         errors = np.empty((steps, columns))
         values = np.empty((steps, self.views[-1].shape[0]))
         done = descend(
             tuple(self.factors), tuple(self.slopes), self.flat, self.averages, self.batches,
-            self.pair, self.lr, self.rule, self.taken, errors, values,
+            self.pair, self.lr, self.optimizer.rule, self.taken, errors, values,
         )  # fmt: skip
         self.taken += done
         ends = np.cumsum([view.size for view in self.views])
@@ -88,23 +75,15 @@ class BatchDescent(MomentDescent):
 
     engine = "batches"
 
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Moments,
-        tests: list[Moments],
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-        *,
-        batch: int,
-        seed: int = 0,
-    ):
-        super().__init__(model, weights, train, tests, lr, optimizer)
+    def __init__(self, *given, batch: int, seed: int = 0):
+        self.batch, self.seed = batch, seed
+        super().__init__(*given)
+
+    def prepare(self, train: Moments, tests: list[Moments]) -> None:
+        super().prepare(train, tests)
         self.measure(tests)
-        self.draws = train.task.batches(batch, seed)
-        self.at_a_time = max(1, CHUNK // batch)
-        self.divisor = model.divisor
+        self.draws = train.task.batches(self.batch, self.seed)
+        self.at_a_time = max(1, CHUNK // self.batch)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         blocks = []
@@ -123,9 +102,9 @@ class BatchDescent(MomentDescent):
         phi = np.empty((len(drawn.lengths), len(drawn), self.kind.size))
         for tokens, rows in zip(drawn.lengths, phi, strict=True):
             x, y = drawn.x[:, :tokens], drawn.y[:, :tokens]
-            fill_features(x, y, *self.kind.places, divide_by(self.divisor, tokens), rows)
+            fill_features(x, y, *self.kind.places, divide_by(self.model.divisor, tokens), rows)
         target = drawn.y[:, [tokens - 1 for tokens in drawn.lengths]].swapaxes(0, 1)
-        return phi.reshape(-1, self.kind.size), target.reshape(-1, drawn.y.shape[2])
+        return phi.reshape(-1, self.kind.size), target.reshape(-1, drawn.outputs)
 
 
 def gradient(factors: Factors, moments: Moments) -> Factors:

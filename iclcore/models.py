@@ -8,11 +8,12 @@ The factors (W, v) or (K, Q, v) of c are the only weights that can move.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from iclcore.checks import choice, instance, positive, whole
+from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import DIVISORS, Divisor
 
 Weights = dict[str, np.ndarray]
@@ -156,6 +157,41 @@ MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, C
 def trainable(name: str, value: object) -> Model:
     """One of the models that engines know."""
     return instance(name, value, *MODELS.values())
+
+
+class Descent:
+    """An engine: moves ``weights`` in place, recorded at every step; ``views`` are those that can move.
+
+    ``train`` and ``tests`` are what it takes as data: averages, a task or sequences.
+    """
+
+    engine: ClassVar[str]
+
+    def __init__(
+        self,
+        model: Model,
+        weights: Weights,
+        train: Any,
+        tests: list,
+        lr: float,
+        optimizer: Optimizer = PLAIN,
+    ):
+        self.model, self.given, self.lr, self.optimizer = model, weights, lr, optimizer
+        self.views = model.factors(weights, train.dim)
+        self.prepare(train, tests)
+
+    def prepare(self, train: Any, tests: list) -> None:
+        """What is made of the data before the first step; compiled code is loaded."""
+        raise NotImplementedError
+
+    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H), each from
+        before its step. Shorter where the loss is no longer finite."""
+        raise NotImplementedError
+
+    @property
+    def weights(self) -> Weights:
+        return self.given
 
 
 def feature_count(model: Model, dim: int, outputs: int) -> int:

@@ -65,6 +65,14 @@ class Moments:
     features: Features
     task: RegressionTask | None = None
 
+    @property
+    def dim(self) -> int:
+        return self.features.dim
+
+    @property
+    def outputs(self) -> int:
+        return self.features.outputs
+
     def loss(self, c: Float[np.ndarray, "O F"]) -> float:
         """Mean squared error, over sequences and outputs, of the predictor cᵀφ."""
         quadratic = np.einsum("of,of->o", c @ self.gram - 2 * self.cross, c)
@@ -142,7 +150,7 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
     from iclcore.compiled import fill_features
 
-    kind = features(model, data.x.shape[2], data.y.shape[2])
+    kind = features(model, data.dim, data.outputs)
     gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
     power = 0.0
     for first in tqdm(range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False):

@@ -36,8 +36,7 @@ class Published(Sequences):
         """A model's initial weights: data is drawn before weights, so all models share one set."""
         generator = torch.Generator()
         generator.set_state(self.state)
-        sizes = self.x.shape[2], self.y.shape[2]
-        return model.start(*sizes, draw=lambda layers: _weights(layers, generator))
+        return model.start(self.dim, self.outputs, draw=lambda layers: _weights(layers, generator))
 
 
 def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:

@@ -12,28 +12,22 @@ import numpy as np
 from numba import get_num_threads
 
 from iclcore.lanes import WIDTH
-from iclcore.models import Factors, Model, Weights
+from iclcore.models import Descent, Factors, Model
 from iclcore.query_row import ENDED, aligned, share
 from iclcore.task import Sequences, divide_by
 
 PART = 16  # blocks a thread takes at once: 256 sequences, of which the sum is float32
 
 
-class RowDescent:
-    """Gradient descent of one softmax model from ``weights``, in place, recorded at every step."""
+class RowDescent(Descent):
+    """Plain gradient descent of a softmax model on sequences."""
 
     engine = "rows"
 
-    def __init__(
-        self, model: Model, weights: Weights, train: Sequences, tests: list[Sequences], lr: float
-    ):
-        self.weights, self.lr = weights, lr
-        self.views = model.factors(weights, train.x.shape[2])
-        self.row = QueryRow(model, [train, *tests], self.views[-1].shape[0])
+    def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
+        self.row = QueryRow(self.model, [train, *tests], self.views[-1].shape[0])
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
-        each from before its step. Shorter where the loss is no longer finite."""
         errors, values = (
             np.empty((steps, len(self.row.count))),
             np.empty((steps, len(self.views[-1]))),
@@ -58,7 +52,7 @@ class QueryRow:
     """
 
     def __init__(self, model: Model, sets: list[Sequences], heads: int):
-        dim, outputs = sets[0].x.shape[2], sets[0].y.shape[2]
+        dim, outputs = sets[0].dim, sets[0].outputs
         blocks = [-(-len(each) // WIDTH) for each in sets]
         lengths = np.concatenate(
             [np.repeat(each.lengths, b) for each, b in zip(sets, blocks, strict=True)]

@@ -80,6 +80,11 @@ class Sequences:
         return self.x.shape[1] - 1
 
     @cached_property
+    def finite(self) -> bool:
+        """Whether all its numbers are."""
+        return bool(np.isfinite(self.x).all() and np.isfinite(self.y).all())
+
+    @cached_property
     def digest(self) -> str:
         """Of its content: of equal numbers in equal shapes and precision it is the same."""
         found = sha256(f"{self.every_length}".encode())

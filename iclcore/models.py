@@ -71,8 +71,18 @@ class Model:
         return weights
 
 
+class Attention(Model):
+    """What merged and separate key and query share."""
+
+    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+        """No head reads the last label, nor answers with an input."""
+        reads, *_, value = self.factors(weights, dim)
+        reads[..., -1] = value[:, -1, :dim] = 0
+        return weights
+
+
 @dataclass(frozen=True)
-class MergedAttention(Model):
+class MergedAttention(Attention):
     """Key and query as one E x E matrix a head: score(n, m) = x_nᵀ KQ x_m."""
 
     heads: int = 8
@@ -91,14 +101,9 @@ class MergedAttention(Model):
         scores = weights["key_query"]
         return scores[..., :dim, :], weights["value"][..., dim - scores.shape[-1] :, :]
 
-    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        weights["key_query"][:, :dim, -1] = 0
-        weights["value"][:, -1, :dim] = 0
-        return weights
-
 
 @dataclass(frozen=True)
-class SeparateAttention(Model):
+class SeparateAttention(Attention):
     """Key and query of rank R a head: score(n, m) = (Q x_n)·(K x_m)."""
 
     heads: int = 5
@@ -124,11 +129,6 @@ class SeparateAttention(Model):
     def factors(self, weights: Weights, dim: int) -> Factors:
         key = weights["key"]
         return key, weights["query"][..., :dim], weights["value"][..., dim - key.shape[-1] :, :]
-
-    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        weights["key"][:, :, -1] = 0
-        weights["value"][:, -1, :dim] = 0
-        return weights
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ class MomentDescent(Descent):
     engine = "moments"
 
     def prepare(self, train: Moments, tests: list[Moments]) -> None:
-        self.kind, self.taken = train.features, 0
+        self.kind, self.rule, self.taken = train.features, self.optimizer.rule, 0
         still = {name: np.ones(array.shape, dtype=bool) for name, array in self.weights.items()}
         for view in self.model.factors(still, self.kind.dim):
             view[...] = False
@@ -57,7 +57,7 @@ class MomentDescent(Descent):
         values = np.empty((steps, self.views[-1].shape[0]))
         done = descend(
             tuple(self.factors), tuple(self.slopes), self.flat, self.averages, self.batches,
-            self.pair, self.lr, self.optimizer.rule, self.taken, errors, values,
+            self.pair, self.lr, self.rule, self.taken, errors, values,
         )  # fmt: skip
         self.taken += done
         ends = np.cumsum([view.size for view in self.views])

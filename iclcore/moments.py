@@ -8,7 +8,6 @@ This is exact for a finite set, and a step on it costs the same whatever the num
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import combinations_with_replacement
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -48,10 +47,9 @@ def features(model: Model, dim: int, outputs: int) -> Features:
     """All of S for attention; for MLP(z) only its block between x and the last y."""
     if isinstance(model, CubicMLP):
         return Features(dim, outputs, np.arange(dim)[:, None])
-    size = dim + outputs
-    pair = np.empty((size, size), dtype=int)
-    for p, (a, b) in enumerate(combinations_with_replacement(range(size), 2)):
-        pair[a, b] = pair[b, a] = p
+    a, b = np.triu_indices(dim + outputs)
+    pair = np.empty((dim + outputs, dim + outputs), dtype=int)
+    pair[a, b] = pair[b, a] = np.arange(len(a))
     return Features(dim, outputs, pair)
 
 
@@ -107,13 +105,12 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
     return Moments(mean("gram"), mean("cross"), float(mean("power")), first.features, task)
 
 
-def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
-    """c of a model's factors: ŷ = cᵀφ."""
-    v = factors[-1]
-    dense = np.einsum("hda,hob->odab", scoring(factors), v)
-    c = np.zeros((v.shape[1], kind.dim, kind.pairs))
-    np.add.at(c, (slice(None), slice(None), kind.pair), dense)
-    return c.reshape(v.shape[1], -1)
+def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "*stack O F"]:
+    """c of a model's factors, ŷ = cᵀφ, or of a stack of them."""
+    dense = np.einsum("...hda,...hob->...odab", scoring(factors), factors[-1])
+    c = np.zeros((*dense.shape[:-2], kind.pairs))
+    np.add.at(c, (..., kind.pair), dense)
+    return c.reshape(*c.shape[:-2], kind.size)
 
 
 def of_matrix(matrix: Float[np.ndarray, "D D"], kind: Features) -> Float[np.ndarray, "one F"]:

@@ -5,10 +5,9 @@ The loops are in ``compiled``; there (d, a) of W_h[d, a] and of c[d, a, b] are o
 
 import numpy as np
 
-from iclcore.compiled import descend, fill_features
-from iclcore.models import Descent, Factors, scoring
-from iclcore.moments import CHUNK, Features, Moments, coefficients
-from iclcore.task import Sequences, divide_by
+from iclcore.compiled import descend
+from iclcore.models import Descent, Factors, scoring, unscored
+from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 
 
 class MomentDescent(Descent):
@@ -88,23 +87,16 @@ class BatchDescent(MomentDescent):
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         blocks = []
         for first in range(0, steps, self.at_a_time):
-            drawn = [
-                self._features(next(self.draws)) for _ in range(min(self.at_a_time, steps - first))
+            drawn = [next(self.draws) for _ in range(min(self.at_a_time, steps - first))]
+            rows = [
+                zip(*featured(each, self.kind, self.model.divisor), strict=True) for each in drawn
             ]
-            self.batches = tuple(map(np.stack, zip(*drawn, strict=True)))
+            batches = [map(np.concatenate, each) for each in rows]  # of all lengths
+            self.batches = tuple(map(np.stack, zip(*batches, strict=True)))
             blocks.append(super().advance(len(drawn)))
             if not np.isfinite(blocks[-1][0][-1]):
                 break
         return tuple(map(np.concatenate, zip(*blocks, strict=True)))
-
-    def _features(self, drawn: Sequences) -> tuple[np.ndarray, np.ndarray]:
-        """φ and the target of each sequence at each of its lengths."""
-        phi = np.empty((len(drawn.lengths), len(drawn), self.kind.size))
-        for tokens, rows in zip(drawn.lengths, phi, strict=True):
-            x, y = drawn.x[:, :tokens], drawn.y[:, :tokens]
-            fill_features(x, y, *self.kind.places, divide_by(self.model.divisor, tokens), rows)
-        target = drawn.y[:, [tokens - 1 for tokens in drawn.lengths]].swapaxes(0, 1)
-        return phi.reshape(-1, self.kind.size), target.reshape(-1, drawn.outputs)
 
 
 def gradient(factors: Factors, moments: Moments) -> Factors:
@@ -113,15 +105,8 @@ def gradient(factors: Factors, moments: Moments) -> Factors:
     c = coefficients(factors, kind)
     pull = 2 / len(c) * (c @ moments.gram - moments.cross)
     pull = pull.reshape(len(c), kind.dim, kind.pairs)[:, :, kind.pair]  # (O, D, A, B)
-    w, v = scoring(factors), factors[-1]
-    if len(factors) == 2:
-        return np.einsum("odab,hob->hda", pull, v), np.einsum("odab,hda->hob", pull, w)
-    (key, query, _), dw = factors, np.einsum("odab,hob->hda", pull, v)
-    return (
-        np.einsum("hrd,hda->hra", query, dw),
-        np.einsum("hra,hda->hrd", key, dw),
-        np.einsum("odab,hda->hob", pull, w),
-    )
+    dw = np.einsum("odab,hob->hda", pull, factors[-1])
+    return *unscored(factors, dw), np.einsum("odab,hda->hob", pull, scoring(factors))
 
 
 def _pair_rows(kind: Features) -> np.ndarray:

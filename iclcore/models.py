@@ -219,6 +219,15 @@ def scoring(factors: Factors) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.einsum("...rd,...ra->...da", parts[1], parts[0])
 
 
+def unscored(factors: Factors, slope: np.ndarray) -> Factors:
+    """A gradient in W_h, carried to the factors that W_h is made of: dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
+    *parts, _ = factors
+    if len(parts) == 1:
+        return (slope,)
+    key, query = parts
+    return np.einsum("hrd,hda->hra", query, slope), np.einsum("hra,hda->hrd", key, slope)
+
+
 def predictor(factors: Factors) -> np.ndarray:
     """M of ŷ = βᵀ M x_q, (…, D, D): Σ_h v_h W_hᵀ without the labels' column, for one output."""
     w, v = scoring(factors), factors[-1]

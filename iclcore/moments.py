@@ -5,7 +5,7 @@ L(c) = power − 2 crossᵀc + cᵀ gram c with gram = ⟨φφᵀ⟩, cross = �
 This is exact for a finite set, and a step on it costs the same whatever the number of sequences.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from iclcore.models import CubicMLP, Factors, Model, scoring
-from iclcore.task import RegressionTask, Sequences, divide_by
+from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
 CHUNK = 2000  # sequences whose features are held at a time: 6 MB at D = 8
@@ -143,20 +143,25 @@ def _known_population(task: RegressionTask, model: Model) -> Moments:
     return of_population(task, model)
 
 
-def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
-    """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
+def featured(
+    data: Sequences, kind: Features, divisor: Divisor
+) -> Iterator[tuple[Float[np.ndarray, "P F"], Float[np.ndarray, "P O"]]]:
+    """φ of each sequence and its answer, at each of the lengths."""
     from iclcore.compiled import fill_features
 
+    for tokens in data.lengths:
+        phi, by = np.empty((len(data), kind.size)), divide_by(divisor, tokens)
+        fill_features(data.x[:, :tokens], data.y[:, :tokens], *kind.places, by, phi)
+        yield phi, data.y[:, tokens - 1].astype(float)
+
+
+def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
+    """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
     kind = features(model, data.dim, data.outputs)
     gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
     power = 0.0
     for first in tqdm(range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False):
-        part = data[first : first + chunk]
-        for tokens in data.lengths:
-            phi = np.empty((len(part), kind.size))
-            divisor = divide_by(model.divisor, tokens)
-            fill_features(part.x[:, :tokens], part.y[:, :tokens], *kind.places, divisor, phi)
-            target = part.y[:, tokens - 1].astype(float)
+        for phi, target in featured(data[first : first + chunk], kind, model.divisor):
             gram += phi.T @ phi  # numpy takes syrk for this: half the work
             cross += target.T @ phi
             power += np.sum(target**2) / kind.outputs

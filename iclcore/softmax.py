@@ -12,7 +12,7 @@ import numpy as np
 from numba import get_num_threads
 
 from iclcore.lanes import WIDTH
-from iclcore.models import Descent, Factors, Model
+from iclcore.models import Descent, Factors, Model, scoring, unscored
 from iclcore.query_row import ENDED, aligned, share
 from iclcore.task import Sequences, divide_by
 
@@ -103,14 +103,8 @@ class QueryRow:
 
     def of_factors(self, factors: Factors) -> tuple[np.ndarray, Factors]:
         """Each set's error, and the first one's gradients in the factors (W, v) or (K, Q, v)."""
-        *scoring, v = factors
-        if len(scoring) == 1:
-            errors, *slopes = self.gradient(scoring[0], v)
-            return errors, tuple(slopes)
-        key, query = scoring
-        errors, dw, dv = self.gradient(np.einsum("hrd,hra->hda", query, key), v)
-        pulls = np.einsum("hrd,hda->hra", query, dw), np.einsum("hra,hda->hrd", key, dw)
-        return errors, (*pulls, dv)
+        errors, dw, dv = self.gradient(scoring(factors), factors[-1])
+        return errors, (*unscored(factors, dw), dv)
 
     def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""

@@ -115,21 +115,16 @@ def _rises(run: History) -> list[int]:
 def sharpness(gradient: Gradient, factors: Factors) -> float:
     """The largest eigenvalue of the Hessian, by Lanczos on differences of gradients; nan where that does
     not settle: what is looked at after a run must not cost the run."""
-    from scipy.sparse.linalg import (
-        ArpackError,
-        LinearOperator,
-        eigsh,
-    )  # which a refusal need not wait for
+    # which a refusal need not wait for
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     at = _flat(factors)
     size = NUDGE * np.linalg.norm(at)
 
     def slope(shift: np.ndarray) -> np.ndarray:
         places = np.cumsum([f.size for f in factors])[:-1]
-        parts = np.split(at + shift, places)
-        return _flat(
-            gradient(tuple(p.reshape(f.shape) for p, f in zip(parts, factors, strict=True)))
-        )
+        parts = zip(np.split(at + shift, places), factors, strict=True)
+        return _flat(gradient(tuple(part.reshape(factor.shape) for part, factor in parts)))
 
     def curve(direction: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(direction)

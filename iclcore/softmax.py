@@ -28,10 +28,8 @@ class RowDescent(Descent):
         self.row = QueryRow(self.model, [train, *tests], self.views[-1].shape[0])
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        errors, values = (
-            np.empty((steps, len(self.row.count))),
-            np.empty((steps, len(self.views[-1]))),
-        )
+        errors = np.empty((steps, len(self.row.count)))
+        values = np.empty((steps, len(self.views[-1])))
         # a diverging run ends by its loss, not by a warning
         with self.row.assisted(), np.errstate(all="ignore"):
             for step in range(steps):

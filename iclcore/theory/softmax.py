@@ -72,11 +72,9 @@ def escape_from(
     power: float,
     weights: Weights,
     gone: float,
-    horizon: float = 1e6,
 ) -> float:
-    """When the share ``gone`` of the loss is gone, along the same flow; inf beyond ``horizon``."""
-    share("gone", gone)
-    course = _flow(drive, drag, power, weights, horizon, gone)
+    """When the share ``gone`` of the loss is gone, along the same flow; inf beyond a million."""
+    course = _flow(drive, drag, power, weights, 1e6, share("gone", gone))
     return float(course.t[-1]) if course.status == 1 else float("inf")
 
 

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from iclcore.extras import needs
-from iclcore.models import Factors, Model, Weights
+from iclcore.models import Descent, Factors, Model, Weights
 from iclcore.modules import Network, module
-from iclcore.optimisers import PLAIN, Adam, Optimizer
+from iclcore.optimisers import PLAIN, Adam
 from iclcore.task import Sequences, divide_by
 from iclcore.threads import one_torch_thread
 
@@ -27,26 +27,17 @@ SMALL = 1e6  # scores of a head that one thread computes nearly as soon as two, 
 Lengths = list[tuple[Tensor, Tensor, int]]  # of each: what is given, the answers, the divisor
 
 
-class AutogradDescent:
-    """Descent of one model from ``weights``, in place, recorded at every step: the oracle, by torch.optim."""
+class AutogradDescent(Descent):
+    """Descent of any model on sequences: the oracle, by torch.optim."""
 
     engine, precision = "autograd", torch.float64
 
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Sequences,
-        tests: list[Sequences],
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-    ):
-        self.lr, self.weights = lr, weights
-        self.net = module(model, weights, train.y.shape[2], self.precision)
-        self.held = [matrix for stack in weights.values() for matrix in stack]
+    def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
+        optimizer = self.optimizer
+        self.net = module(self.model, self.weights, train.outputs, self.precision)
+        self.held = [matrix for stack in self.weights.values() for matrix in stack]
         self.parameters = list(self.net.parameters())
         self.sets = [lengths(self.net, data) for data in (train, *tests)]
-        self.value = model.factors(weights, train.x.shape[2])[-1][:, -1, -1]  # a view
         scores = sum(len(train) * n**2 for n in train.lengths)
         self.threads = one_torch_thread if scores < SMALL else nullcontext
         if isinstance(optimizer, Adam):
@@ -56,21 +47,20 @@ class AutogradDescent:
             rule = partial(torch.optim.SGD, momentum=optimizer.momentum)
         decay = optimizer.weight_decay
         # plain steps are taken without it: to load what it is made of takes torch a second
-        self.rule = optimizer != PLAIN and rule(self.parameters, lr=lr, weight_decay=decay)
+        self.rule = optimizer != PLAIN and rule(self.parameters, lr=self.lr, weight_decay=decay)
 
     def predict(self, given: Tensor) -> Tensor:
         return self.net.predict(given)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As every engine: losses, test errors and values, each from before its step."""
         with self.threads():
             return self._advance(steps)
 
     def _advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         loss, errors = np.empty(steps), np.empty((steps, len(self.sets) - 1))
-        values = np.empty((steps, len(self.value)))
+        values = np.empty((steps, len(self.views[-1])))
         for step in range(steps):
-            values[step] = self.value
+            values[step] = self.views[-1][:, -1, -1]
             with torch.no_grad():
                 errors[step] = [mean_loss(self.predict, data).item() for data in self.sets[1:]]
             total = mean_loss(self.predict, self.sets[0])
@@ -127,7 +117,7 @@ def loss_and_slopes(net: Network, data: Lengths, like: Weights) -> tuple[float, 
 
 def gradient_of(model: Model, data: Sequences, like: Weights) -> Callable[[Factors], Factors]:
     """∂L/∂factors of the torch module; weights that cannot move are left at zero."""
-    dim, outputs = data.x.shape[2], data.y.shape[2]
+    dim, outputs = data.dim, data.outputs
     sets = lengths(module(model, like, outputs), data)
 
     def gradient(factors: Factors) -> Factors:

@@ -5,36 +5,24 @@ The loops are in ``compiled``; there (d, a) of W_h[d, a] and of c[d, a, b] are o
 
 import numpy as np
 
-from iclcore.compiled import descend, fill_features
-from iclcore.models import Factors, Model, Weights, scoring
-from iclcore.moments import CHUNK, Features, Moments, coefficients
-from iclcore.optimisers import PLAIN, Optimizer
-from iclcore.task import Sequences, divide_by
+from iclcore.compiled import descend
+from iclcore.models import Descent, Factors, scoring, unscored
+from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 
 
-class MomentDescent:
-    """Descent of one linear model from ``weights``, in place, recorded at every step."""
+class MomentDescent(Descent):
+    """Descent of a linear model on averages."""
 
     engine = "moments"
 
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Moments,
-        tests: list[Moments],
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-    ):
-        self.weights, self.lr, self.kind = weights, lr, train.features
-        self.rule, self.taken = optimizer.rule, 0
-        self.views = model.factors(weights, self.kind.dim)
-        still = {name: np.ones(array.shape, dtype=bool) for name, array in weights.items()}
-        for view in model.factors(still, self.kind.dim):
+    def prepare(self, train: Moments, tests: list[Moments]) -> None:
+        self.kind, self.rule, self.taken = train.features, self.optimizer.rule, 0
+        still = {name: np.ones(array.shape, dtype=bool) for name, array in self.weights.items()}
+        for view in self.model.factors(still, self.kind.dim):
             view[...] = False
         # what no prediction depends on moves by its decay alone
-        self.still = still if optimizer.weight_decay else {}
-        rest = [weights[name][where] for name, where in self.still.items()]
+        self.still = still if self.optimizer.weight_decay else {}
+        rest = [self.weights[name][where] for name, where in self.still.items()]
         theta = np.concatenate([part.ravel() for part in (*self.views, *rest)], dtype=float)
         self.flat = theta, *np.zeros((3, len(theta)))
         self.factors, self.slopes = (self._of(line) for line in self.flat[:2])
@@ -63,8 +51,6 @@ class MomentDescent:
         return [np.empty((len(v), query.shape[2] * key.shape[2])), key, query, v]
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
-        each from before its step. Shorter where the loss is no longer finite."""
         columns = len(self.averages[2]) + (len(self.batches[0]) > 0)
         errors = np.empty((steps, columns))
         values = np.empty((steps, self.views[-1].shape[0]))
@@ -88,44 +74,29 @@ class BatchDescent(MomentDescent):
 
     engine = "batches"
 
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Moments,
-        tests: list[Moments],
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-        *,
-        batch: int,
-        seed: int = 0,
-    ):
-        super().__init__(model, weights, train, tests, lr, optimizer)
+    def __init__(self, *given, batch: int, seed: int = 0):
+        self.batch, self.seed = batch, seed
+        super().__init__(*given)
+
+    def prepare(self, train: Moments, tests: list[Moments]) -> None:
+        super().prepare(train, tests)
         self.measure(tests)
-        self.draws = train.task.batches(batch, seed)
-        self.at_a_time = max(1, CHUNK // batch)
-        self.divisor = model.divisor
+        self.draws = train.task.batches(self.batch, self.seed)
+        self.at_a_time = max(1, CHUNK // self.batch)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         blocks = []
         for first in range(0, steps, self.at_a_time):
-            drawn = [
-                self._features(next(self.draws)) for _ in range(min(self.at_a_time, steps - first))
+            drawn = [next(self.draws) for _ in range(min(self.at_a_time, steps - first))]
+            rows = [
+                zip(*featured(each, self.kind, self.model.divisor), strict=True) for each in drawn
             ]
-            self.batches = tuple(map(np.stack, zip(*drawn, strict=True)))
+            batches = [map(np.concatenate, each) for each in rows]  # of all lengths
+            self.batches = tuple(map(np.stack, zip(*batches, strict=True)))
             blocks.append(super().advance(len(drawn)))
             if not np.isfinite(blocks[-1][0][-1]):
                 break
         return tuple(map(np.concatenate, zip(*blocks, strict=True)))
-
-    def _features(self, drawn: Sequences) -> tuple[np.ndarray, np.ndarray]:
-        """φ and the target of each sequence at each of its lengths."""
-        phi = np.empty((len(drawn.lengths), len(drawn), self.kind.size))
-        for tokens, rows in zip(drawn.lengths, phi, strict=True):
-            x, y = drawn.x[:, :tokens], drawn.y[:, :tokens]
-            fill_features(x, y, *self.kind.places, divide_by(self.divisor, tokens), rows)
-        target = drawn.y[:, [tokens - 1 for tokens in drawn.lengths]].swapaxes(0, 1)
-        return phi.reshape(-1, self.kind.size), target.reshape(-1, drawn.y.shape[2])
 
 
 def gradient(factors: Factors, moments: Moments) -> Factors:
@@ -134,15 +105,8 @@ def gradient(factors: Factors, moments: Moments) -> Factors:
     c = coefficients(factors, kind)
     pull = 2 / len(c) * (c @ moments.gram - moments.cross)
     pull = pull.reshape(len(c), kind.dim, kind.pairs)[:, :, kind.pair]  # (O, D, A, B)
-    w, v = scoring(factors), factors[-1]
-    if len(factors) == 2:
-        return np.einsum("odab,hob->hda", pull, v), np.einsum("odab,hda->hob", pull, w)
-    (key, query, _), dw = factors, np.einsum("odab,hob->hda", pull, v)
-    return (
-        np.einsum("hrd,hda->hra", query, dw),
-        np.einsum("hra,hda->hrd", key, dw),
-        np.einsum("odab,hda->hob", pull, w),
-    )
+    dw = np.einsum("odab,hob->hda", pull, factors[-1])
+    return *unscored(factors, dw), np.einsum("odab,hda->hob", pull, scoring(factors))
 
 
 def _pair_rows(kind: Features) -> np.ndarray:

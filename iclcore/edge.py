@@ -13,7 +13,7 @@ from iclcore.history import History
 from iclcore.models import Factors, Model, Weights, feature_count
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import MOST_FEATURES, choose, sizes_of, train
+from iclcore.trainer import MOST_FEATURES, choose, descend
 
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
 ROUNDING = {
@@ -46,7 +46,7 @@ def past_edge(
     end that by an exception.
     """
     rises = _rises(run) if run.ended == "finished" else ()
-    dim, _ = sizes = sizes_of(data)
+    sizes = data.dim, data.outputs
     if isinstance(data, RegressionTask) and len(rises):
         if feature_count(model, *sizes) > MOST_FEATURES:
             return None
@@ -60,13 +60,15 @@ def past_edge(
 
     def unstable(weights: Weights | None) -> bool:
         heed()
-        return weights is None or lr * sharpness(gradient, model.factors(weights, dim)) > 2
+        return weights is None or lr * sharpness(gradient, model.factors(weights, data.dim)) > 2
 
-    def weights_at(steps: np.ndarray, start: Weights) -> list[Weights | None]:
+    def weights_at(steps: list[int], start: Weights) -> list[Weights | None]:
         """Before each of ``steps``, counted from ``start``; None where the loss was no longer finite: past
         the edge a repeated run may go on otherwise."""
-        history = train(model, data, max(1, int(steps[-1])), lr, start=start, snapshots=steps,
-                        progress=lambda _: None)  # fmt: skip
+        history = descend(
+            kind, model, start, {"loss": data}, max(1, steps[-1]), lr, snapshots=steps,
+            settings={}, seconds={"loading": 0.0}, progress=lambda _: None,
+        )  # fmt: skip
         heed()  # it may have been cut
         left = len(history.loss) - 1 if history.ended == "diverged" else np.inf
         return [
@@ -78,7 +80,7 @@ def past_edge(
         return 0
     calm = 0
     for rise in rises:
-        before, after = weights_at(np.array([rise, rise + 1]) - calm, start)
+        before, after = weights_at([rise - calm, rise + 1 - calm], start)
         if unstable(before):
             break
         if unstable(after):
@@ -88,13 +90,13 @@ def past_edge(
         return None
     wild = rise
     while wild - calm > 1:
-        steps = np.unique(np.linspace(0, wild - calm, AT_A_TIME).astype(int))
+        steps = np.unique(np.linspace(0, wild - calm, AT_A_TIME).astype(int)).tolist()
         kept = weights_at(steps, start)
         low, high = 0, len(steps) - 1
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if unstable(kept[middle]) else (middle, high)
-        calm, wild, start = calm + int(steps[low]), calm + int(steps[high]), kept[low]
+        calm, wild, start = calm + steps[low], calm + steps[high], kept[low]
     return wild
 
 
@@ -113,21 +115,16 @@ def _rises(run: History) -> list[int]:
 def sharpness(gradient: Gradient, factors: Factors) -> float:
     """The largest eigenvalue of the Hessian, by Lanczos on differences of gradients; nan where that does
     not settle: what is looked at after a run must not cost the run."""
-    from scipy.sparse.linalg import (
-        ArpackError,
-        LinearOperator,
-        eigsh,
-    )  # which a refusal need not wait for
+    # which a refusal need not wait for
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     at = _flat(factors)
     size = NUDGE * np.linalg.norm(at)
 
     def slope(shift: np.ndarray) -> np.ndarray:
         places = np.cumsum([f.size for f in factors])[:-1]
-        parts = np.split(at + shift, places)
-        return _flat(
-            gradient(tuple(p.reshape(f.shape) for p, f in zip(parts, factors, strict=True)))
-        )
+        parts = zip(np.split(at + shift, places), factors, strict=True)
+        return _flat(gradient(tuple(part.reshape(factor.shape) for part, factor in parts)))
 
     def curve(direction: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(direction)

@@ -8,11 +8,12 @@ The factors (W, v) or (K, Q, v) of c are the only weights that can move.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from iclcore.checks import choice, instance, positive, whole
+from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import DIVISORS, Divisor
 
 Weights = dict[str, np.ndarray]
@@ -70,8 +71,18 @@ class Model:
         return weights
 
 
+class Attention(Model):
+    """What merged and separate key and query share."""
+
+    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+        """No head reads the last label, nor answers with an input."""
+        reads, *_, value = self.factors(weights, dim)
+        reads[..., -1] = value[:, -1, :dim] = 0
+        return weights
+
+
 @dataclass(frozen=True)
-class MergedAttention(Model):
+class MergedAttention(Attention):
     """Key and query as one E x E matrix a head: score(n, m) = x_nᵀ KQ x_m."""
 
     heads: int = 8
@@ -90,14 +101,9 @@ class MergedAttention(Model):
         scores = weights["key_query"]
         return scores[..., :dim, :], weights["value"][..., dim - scores.shape[-1] :, :]
 
-    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        weights["key_query"][:, :dim, -1] = 0
-        weights["value"][:, -1, :dim] = 0
-        return weights
-
 
 @dataclass(frozen=True)
-class SeparateAttention(Model):
+class SeparateAttention(Attention):
     """Key and query of rank R a head: score(n, m) = (Q x_n)·(K x_m)."""
 
     heads: int = 5
@@ -123,11 +129,6 @@ class SeparateAttention(Model):
     def factors(self, weights: Weights, dim: int) -> Factors:
         key = weights["key"]
         return key, weights["query"][..., :dim], weights["value"][..., dim - key.shape[-1] :, :]
-
-    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        weights["key"][:, :, -1] = 0
-        weights["value"][:, -1, :dim] = 0
-        return weights
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,41 @@ def trainable(name: str, value: object) -> Model:
     return instance(name, value, *MODELS.values())
 
 
+class Descent:
+    """An engine: moves ``weights`` in place, recorded at every step; ``views`` are those that can move.
+
+    ``train`` and ``tests`` are what it takes as data: averages, a task or sequences.
+    """
+
+    engine: ClassVar[str]
+
+    def __init__(
+        self,
+        model: Model,
+        weights: Weights,
+        train: Any,
+        tests: list,
+        lr: float,
+        optimizer: Optimizer = PLAIN,
+    ):
+        self.model, self.given, self.lr, self.optimizer = model, weights, lr, optimizer
+        self.views = model.factors(weights, train.dim)
+        self.prepare(train, tests)
+
+    def prepare(self, train: Any, tests: list) -> None:
+        """What is made of the data before the first step; compiled code is loaded."""
+        raise NotImplementedError
+
+    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H), each from
+        before its step. Shorter where the loss is no longer finite."""
+        raise NotImplementedError
+
+    @property
+    def weights(self) -> Weights:
+        return self.given
+
+
 def feature_count(model: Model, dim: int, outputs: int) -> int:
     """How many features φ the model's moments have, without making them: see ``moments.features``."""
     size = dim + outputs
@@ -181,6 +217,15 @@ def scoring(factors: Factors) -> np.ndarray:
     """W_h of every head, (…, H, D, E): x_qᵀ W_h x_m is its score, of separate key and query Qᵀ K."""
     *parts, _ = factors
     return parts[0] if len(parts) == 1 else np.einsum("...rd,...ra->...da", parts[1], parts[0])
+
+
+def unscored(factors: Factors, slope: np.ndarray) -> Factors:
+    """A gradient in W_h, carried to the factors that W_h is made of: dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
+    *parts, _ = factors
+    if len(parts) == 1:
+        return (slope,)
+    key, query = parts
+    return np.einsum("hrd,hda->hra", query, slope), np.einsum("hra,hda->hrd", key, slope)
 
 
 def predictor(factors: Factors) -> np.ndarray:

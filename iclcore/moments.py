@@ -5,17 +5,16 @@ L(c) = power − 2 crossᵀc + cᵀ gram c with gram = ⟨φφᵀ⟩, cross = �
 This is exact for a finite set, and a step on it costs the same whatever the number of sequences.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from itertools import combinations_with_replacement
 
 import numpy as np
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from iclcore.models import CubicMLP, Factors, Model, scoring
-from iclcore.task import RegressionTask, Sequences, divide_by
+from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
 CHUNK = 2000  # sequences whose features are held at a time: 6 MB at D = 8
@@ -48,10 +47,9 @@ def features(model: Model, dim: int, outputs: int) -> Features:
     """All of S for attention; for MLP(z) only its block between x and the last y."""
     if isinstance(model, CubicMLP):
         return Features(dim, outputs, np.arange(dim)[:, None])
-    size = dim + outputs
-    pair = np.empty((size, size), dtype=int)
-    for p, (a, b) in enumerate(combinations_with_replacement(range(size), 2)):
-        pair[a, b] = pair[b, a] = p
+    a, b = np.triu_indices(dim + outputs)
+    pair = np.empty((dim + outputs, dim + outputs), dtype=int)
+    pair[a, b] = pair[b, a] = np.arange(len(a))
     return Features(dim, outputs, pair)
 
 
@@ -64,6 +62,14 @@ class Moments:
     power: float
     features: Features
     task: RegressionTask | None = None
+
+    @property
+    def dim(self) -> int:
+        return self.features.dim
+
+    @property
+    def outputs(self) -> int:
+        return self.features.outputs
 
     def loss(self, c: Float[np.ndarray, "O F"]) -> float:
         """Mean squared error, over sequences and outputs, of the predictor cᵀφ."""
@@ -99,13 +105,12 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
     return Moments(mean("gram"), mean("cross"), float(mean("power")), first.features, task)
 
 
-def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "O F"]:
-    """c of a model's factors: ŷ = cᵀφ."""
-    v = factors[-1]
-    dense = np.einsum("hda,hob->odab", scoring(factors), v)
-    c = np.zeros((v.shape[1], kind.dim, kind.pairs))
-    np.add.at(c, (slice(None), slice(None), kind.pair), dense)
-    return c.reshape(v.shape[1], -1)
+def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "*stack O F"]:
+    """c of a model's factors, ŷ = cᵀφ, or of a stack of them."""
+    dense = np.einsum("...hda,...hob->...odab", scoring(factors), factors[-1])
+    c = np.zeros((*dense.shape[:-2], kind.pairs))
+    np.add.at(c, (..., kind.pair), dense)
+    return c.reshape(*c.shape[:-2], kind.size)
 
 
 def of_matrix(matrix: Float[np.ndarray, "D D"], kind: Features) -> Float[np.ndarray, "one F"]:
@@ -138,20 +143,25 @@ def _known_population(task: RegressionTask, model: Model) -> Moments:
     return of_population(task, model)
 
 
-def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
-    """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
+def featured(
+    data: Sequences, kind: Features, divisor: Divisor
+) -> Iterator[tuple[Float[np.ndarray, "P F"], Float[np.ndarray, "P O"]]]:
+    """φ of each sequence and its answer, at each of the lengths."""
     from iclcore.compiled import fill_features
 
-    kind = features(model, data.x.shape[2], data.y.shape[2])
+    for tokens in data.lengths:
+        phi, by = np.empty((len(data), kind.size)), divide_by(divisor, tokens)
+        fill_features(data.x[:, :tokens], data.y[:, :tokens], *kind.places, by, phi)
+        yield phi, data.y[:, tokens - 1].astype(float)
+
+
+def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
+    """Moments of a data set, in chunks: memory does not grow with the number of sequences."""
+    kind = features(model, data.dim, data.outputs)
     gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
     power = 0.0
     for first in tqdm(range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False):
-        part = data[first : first + chunk]
-        for tokens in data.lengths:
-            phi = np.empty((len(part), kind.size))
-            divisor = divide_by(model.divisor, tokens)
-            fill_features(part.x[:, :tokens], part.y[:, :tokens], *kind.places, divisor, phi)
-            target = part.y[:, tokens - 1].astype(float)
+        for phi, target in featured(data[first : first + chunk], kind, model.divisor):
             gram += phi.T @ phi  # numpy takes syrk for this: half the work
             cross += target.T @ phi
             power += np.sum(target**2) / kind.outputs

@@ -13,28 +13,25 @@ import numpy as np
 from numba import njit
 
 from iclcore.compiled import REASSOCIATE
-from iclcore.models import Model, Weights
+from iclcore.models import Descent, Weights
 from iclcore.task import RegressionTask
 from iclcore.theory.linear import plateau_losses, rates
 
 
-class PopulationDescent:
-    """Gradient descent of one linear model from ``weights``, in place, recorded at every step."""
+class PopulationDescent(Descent):
+    """Plain gradient descent of a linear model on a task: there are no tests."""
 
     engine = "population"
 
-    def __init__(
-        self, model: Model, weights: Weights, train: RegressionTask, tests: list, lr: float
-    ):
-        self.given, self.lr, self.basis = weights, lr, train.eigenvectors
-        self.views, self.moved = model.factors(weights, train.dim), False
+    def prepare(self, train: RegressionTask, tests: list) -> None:
+        self.basis, self.moved = train.eigenvectors, False
         if np.any(self.views[0][..., train.dim :]) or np.any(self.views[-1][..., :-1]):
             raise ValueError(
                 "engine population takes a start in the paper's subspace: zeros in the keys' label "
                 "column and in the last value row but for its last entry; moments takes others"
             )
         levels, lam = plateau_losses(train), train.eigenvalues
-        a, b = rates(train, model.divisor)
+        a, b = rates(train, self.model.divisor)
         self.averages = a, b / lam, lam, float(levels[0])
         self.floor = float(levels[-1])  # other features gain nothing there
         *parts, v = self.views
@@ -45,8 +42,6 @@ class PopulationDescent:
         self.advance(0)  # compiles, or loads what was compiled
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), no test errors (steps, 0) and values (steps, H), each from
-        before its step. Shorter where the loss is no longer finite."""
         dim, v = len(self.basis), self.v
         losses, values = np.empty(steps), np.empty((steps, len(v)))
         given = (*self.averages, self.lr, losses, values)

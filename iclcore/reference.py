@@ -36,8 +36,7 @@ class Published(Sequences):
         """A model's initial weights: data is drawn before weights, so all models share one set."""
         generator = torch.Generator()
         generator.set_state(self.state)
-        sizes = self.x.shape[2], self.y.shape[2]
-        return model.start(*sizes, draw=lambda layers: _weights(layers, generator))
+        return model.start(self.dim, self.outputs, draw=lambda layers: _weights(layers, generator))
 
 
 def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
@@ -61,28 +60,30 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     shared = shared * task.dim**0.5 / shared.norm()
     covariance, basis = _covariance(task, legacy)
 
-    def drawn(count: int, in_context: float) -> dict:
+    def drawn(count: int, task: RegressionTask) -> dict:
         x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
         x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
-        if in_context == 1:
+        if task.in_context == 1:
             y = torch.einsum("ptd,pdo->pto", x, _whiten(own))
-        elif in_context == 0:
+        elif task.in_context == 0:
             y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
-            own[int(count * in_context) :] = shared  # rounded down as published: .29 of 100 is 28
+            own[int(count * task.in_context) :] = (
+                shared  # rounded down as published: .29 of 100 is 28
+            )
             y = torch.einsum("ptd,pdo->pto", x, own)
-        own_task = replace(known, in_context=in_context)
-        return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": own_task}
+        return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": task}
 
     values = task.spectrum
     if not isinstance(values, str):
         values = task.eigenvalues / task.eigenvalues.sum()  # published: trace 1
     known = replace(task, spectrum=values, basis=basis)
-    train = drawn(sequences, task.in_context)
-    kinds = {"in_weight": 0, "in_context": 1} if test else {}
-    tests = {name: Sequences(**drawn(test, share)) for name, share in kinds.items()}
+    train = drawn(sequences, known)
+    shares = {"in_weight": 0, "in_context": 1} if test else {}
+    kinds = {name: replace(known, in_context=share) for name, share in shares.items()}
+    tests = {name: Sequences(**drawn(test, kind)) for name, kind in kinds.items()}
     return Published(**train, tests=tests, state=generator.get_state())
 
 

@@ -12,32 +12,24 @@ import numpy as np
 from numba import get_num_threads
 
 from iclcore.lanes import WIDTH
-from iclcore.models import Factors, Model, Weights
+from iclcore.models import Descent, Factors, Model, scoring, unscored
 from iclcore.query_row import ENDED, aligned, share
 from iclcore.task import Sequences, divide_by
 
 PART = 16  # blocks a thread takes at once: 256 sequences, of which the sum is float32
 
 
-class RowDescent:
-    """Gradient descent of one softmax model from ``weights``, in place, recorded at every step."""
+class RowDescent(Descent):
+    """Plain gradient descent of a softmax model on sequences."""
 
     engine = "rows"
 
-    def __init__(
-        self, model: Model, weights: Weights, train: Sequences, tests: list[Sequences], lr: float
-    ):
-        self.weights, self.lr = weights, lr
-        self.views = model.factors(weights, train.x.shape[2])
-        self.row = QueryRow(model, [train, *tests], self.views[-1].shape[0])
+    def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
+        self.row = QueryRow(self.model, [train, *tests], self.views[-1].shape[0])
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H),
-        each from before its step. Shorter where the loss is no longer finite."""
-        errors, values = (
-            np.empty((steps, len(self.row.count))),
-            np.empty((steps, len(self.views[-1]))),
-        )
+        errors = np.empty((steps, len(self.row.count)))
+        values = np.empty((steps, len(self.views[-1])))
         # a diverging run ends by its loss, not by a warning
         with self.row.assisted(), np.errstate(all="ignore"):
             for step in range(steps):
@@ -58,7 +50,7 @@ class QueryRow:
     """
 
     def __init__(self, model: Model, sets: list[Sequences], heads: int):
-        dim, outputs = sets[0].x.shape[2], sets[0].y.shape[2]
+        dim, outputs = sets[0].dim, sets[0].outputs
         blocks = [-(-len(each) // WIDTH) for each in sets]
         lengths = np.concatenate(
             [np.repeat(each.lengths, b) for each, b in zip(sets, blocks, strict=True)]
@@ -109,14 +101,8 @@ class QueryRow:
 
     def of_factors(self, factors: Factors) -> tuple[np.ndarray, Factors]:
         """Each set's error, and the first one's gradients in the factors (W, v) or (K, Q, v)."""
-        *scoring, v = factors
-        if len(scoring) == 1:
-            errors, *slopes = self.gradient(scoring[0], v)
-            return errors, tuple(slopes)
-        key, query = scoring
-        errors, dw, dv = self.gradient(np.einsum("hrd,hra->hda", query, key), v)
-        pulls = np.einsum("hrd,hda->hra", query, dw), np.einsum("hra,hda->hrd", key, dw)
-        return errors, (*pulls, dv)
+        errors, dw, dv = self.gradient(scoring(factors), factors[-1])
+        return errors, (*unscored(factors, dw), dv)
 
     def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""

@@ -50,10 +50,10 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
 def jacobian(factors: Factors, kind: Features) -> Float[np.ndarray, "OF weights"]:
     """∂c/∂weights, of all that can move."""
     columns = []
-    for place, factor in enumerate(factors):
-        for unit in np.eye(factor.size):  # c is linear in each factor: its slope is c of a unit
-            turned = [*factors[:place], unit.reshape(factor.shape), *factors[place + 1 :]]
-            columns.append(coefficients(tuple(turned), kind).ravel())
+    for place, factor in enumerate(factors):  # c is linear in each: its slope is c of units
+        units = np.eye(factor.size).reshape(-1, *factor.shape)
+        slopes = coefficients((*factors[:place], units, *factors[place + 1 :]), kind)
+        columns.extend(slopes.reshape(factor.size, -1))
     return np.stack(columns, axis=1)
 
 

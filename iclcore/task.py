@@ -80,6 +80,11 @@ class Sequences:
         return self.x.shape[1] - 1
 
     @cached_property
+    def finite(self) -> bool:
+        """Whether all its numbers are."""
+        return bool(np.isfinite(self.x).all() and np.isfinite(self.y).all())
+
+    @cached_property
     def digest(self) -> str:
         """Of its content: of equal numbers in equal shapes and precision it is the same."""
         found = sha256(f"{self.every_length}".encode())
@@ -157,9 +162,8 @@ class RegressionTask:
 
     def __post_init__(self) -> None:
         if self.dim is None:
-            object.__setattr__(
-                self, "dim", 4 if isinstance(self.spectrum, str) else len(self.spectrum)
-            )
+            dim = 4 if isinstance(self.spectrum, str) else len(self.spectrum)
+            object.__setattr__(self, "dim", dim)
         for name in ("dim", "context", "outputs"):
             whole(name, getattr(self, name))
         share("in_context", self.in_context)
@@ -181,10 +185,8 @@ class RegressionTask:
                 raise ValueError(
                     f"basis takes {self.dim} orthonormal columns of {self.dim} entries"
                 )
-            columns = basis[
-                :, order
-            ].tolist()  # in the order of the eigenvalues, as hashable as these
-            object.__setattr__(self, "basis", tuple(map(tuple, columns)))
+            # in the order of the eigenvalues, as hashable as these
+            object.__setattr__(self, "basis", tuple(map(tuple, basis[:, order].tolist())))
 
     @classmethod
     def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":

@@ -3,18 +3,17 @@
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from operator import index
 from threading import Event
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from iclcore.checks import choice, instance, positive, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
-from iclcore.models import Model, Weights, feature_count, trainable
+from iclcore.models import Descent, Model, Weights, feature_count, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
@@ -24,16 +23,6 @@ BY_TORCH, AVERAGED = ("autograd", "published"), ("moments", "population")
 MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
 TAKEN = ("step", "loss", "value")  # columns of every run
 BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
-
-
-@runtime_checkable
-class Descent(Protocol):
-    """An engine: moves ``weights`` in place and reports each step from before it."""
-
-    engine: str
-    weights: Weights
-
-    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...
 
 
 def train(
@@ -63,36 +52,6 @@ def train(
     ``progress`` is told of steps as they are done, instead of a bar on the terminal. A loss that stops
     being finite ends the run, and a warning says so; Ctrl-C keeps what was recorded.
     """
-    history = descend(
-        model, data, steps, lr, optimizer=optimizer, batch=batch, start=start, seed=seed, tests=tests,
-        snapshots=snapshots, engine=engine, progress=progress,
-    )  # fmt: skip
-    if history.ended == "diverged":
-        edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
-        warnings.warn(
-            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than "
-            f"{lr:g}{edge * (optimizer == PLAIN)}",
-            stacklevel=2,
-        )
-    return history
-
-
-def descend(
-    model: Model,
-    data: Data,
-    steps: int,
-    lr: float,
-    *,
-    optimizer: Optimizer = PLAIN,
-    batch: int | None = None,
-    start: Weights | None = None,
-    seed: int | None = None,
-    tests: Mapping[str, Data] | None = None,
-    snapshots: int | Sequence[int] | np.ndarray = (),
-    engine: str = "auto",
-    progress: Callable[[int], object] | None = None,
-) -> History:
-    """``train`` for callers who tell of a loss that is not finite by themselves."""
     trainable("model", model)
     instance("optimizer", optimizer, GradientDescent, Adam)
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
@@ -113,11 +72,10 @@ def descend(
                 f"tests takes names that can head a column of their own, not {name!r}: no "
                 f"{', '.join(TAKEN)}, and no number at the end"
             )
-    sets = [data, *tests.values()]
-    sizes = None if isinstance(data, Moments) else sizes_of(data)
+    sets = {"loss": data, **tests}
+    sizes = None if isinstance(data, Moments) else (data.dim, data.outputs)
     task = data if isinstance(data, RegressionTask) else None
     kind = choose(model, engine, sizes, task, optimizer)
-    rule = {} if optimizer == PLAIN else {"optimizer": optimizer}
     fresh = {}
     if batch is not None:
         fresh["batch"] = int(whole("batch", batch))
@@ -127,59 +85,103 @@ def descend(
         raise ValueError(f"engine {kind} takes sequences as data, not averages")
     if tests and kind == "population":
         raise ValueError("tests takes none with engine population: moments has them")
-    for each in (each for each in sets if isinstance(each, Sequences)):
-        if not (np.isfinite(each.x).all() and np.isfinite(each.y).all()):
+    for each in sets.values():
+        if isinstance(each, Sequences) and not each.finite:
             raise ValueError("data takes finite numbers; there is one that is not")
 
-    clock = time.perf_counter()
-    build = _engine("batches" if fresh else kind)
-    if kind == "moments":
-        load(sets, model)
-    seconds = {"loading": time.perf_counter() - clock}
-
-    clock = time.perf_counter()
-    if kind == "moments":
-        sets = [averages(each, model) for each in sets]
-    dim, outputs = sizes_of(data)
+    sets, seconds = averaged(sets, model, kind)
+    dim, outputs = data.dim, data.outputs
     if start is None and seed is None and hasattr(data, "start"):
         start = data.start(model)
     elif start is None:
         start = model.start(dim, outputs, seed or 0, whole=kind != "population")
-    weights = {name: np.array(array, dtype=float) for name, array in start.items()}
     wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
-    shapes = {name: array.shape for name, array in weights.items()}
+    shapes = {name: np.shape(array) for name, array in start.items()}
     fewer = wanted | {"value": (model.heads, outputs, dim + outputs)}  # rows: those that reach ŷ
     if shapes not in ([wanted, fewer] if kind in AVERAGED else [wanted]):
         raise ValueError(f"start takes {wanted}, not {shapes}")
-    first = {name: array.copy() for name, array in weights.items()}
     task = data if isinstance(data, RegressionTask) else data.task
-    seconds["moments"] = time.perf_counter() - clock
+    settings = {
+        **({} if seed is None else {"seed": int(seed)}),
+        **describe(*filter(None, [task, model, optimizer])),
+        **fresh,
+        "steps": steps,
+        "lr": lr,
+    }
+    history = descend(
+        "batches" if fresh else kind, model, start, sets, steps, lr, optimizer=optimizer,
+        settings=settings, seconds=seconds, snapshots=snapshots, progress=progress,
+        **(fresh and fresh | {"seed": seed or 0}),
+    )  # fmt: skip
+    if history.ended == "diverged":
+        edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
+        warnings.warn(
+            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than "
+            f"{lr:g}{edge * (optimizer == PLAIN)}",
+            stacklevel=2,
+        )
+    return history
 
+
+def averaged(
+    sets: dict[str, Data], model: Model, kind: str
+) -> tuple[dict[str, Data], dict[str, float]]:
+    """The sets as an engine of this kind takes them, and the seconds of it.
+
+    What takes moments is compiled, or loaded, once a process: by two sequences, as one alone has another
+    memory layout, for which there is other code.
+    """
     clock = time.perf_counter()
-    drawn = {**fresh, "seed": seed or 0} if fresh else {}
-    descent = build(model, weights, sets[0], sets[1:], lr, **rule, **drawn)
-    seconds["loading"] += time.perf_counter() - clock
+    if kind == "moments":
+        for each in sets.values():
+            if isinstance(each, Sequences):
+                of_sequences(each[:2], model)
+    loaded = time.perf_counter()
+    if kind == "moments":
+        sets = {name: averages(each, model) for name, each in sets.items()}
+    return sets, {"loading": loaded - clock, "moments": time.perf_counter() - loaded}
+
+
+def descend(
+    kind: str,
+    model: Model,
+    start: Weights,
+    sets: dict[str, Data],
+    steps: int,
+    lr: float,
+    *,
+    settings: dict,
+    seconds: dict[str, float],
+    optimizer: Optimizer = PLAIN,
+    snapshots: Sequence[int] = (),
+    progress: Callable[[int], object] | None = None,
+    **fresh: int,
+) -> History:
+    """``train`` where all is checked, drawn and averaged; of a loss that is not finite the caller tells.
+
+    ``sets`` are named as their errors are recorded, and the first, ``loss``, is descended on; ``seconds`` are
+    those that were spent on them.
+    """
+    clock = time.perf_counter()
+    data, *tests = sets.values()
+    weights = {name: np.array(array, dtype=float) for name, array in start.items()}
+    first = {name: array.copy() for name, array in weights.items()}
+    descent = _engine(kind)(model, weights, data, tests, float(lr), optimizer, **fresh)
+    seconds = seconds | {"loading": seconds["loading"] + time.perf_counter() - clock}
 
     with noted() as interrupted:  # to the end: what was recorded must become a history
         clock = time.perf_counter()
-        taken, ended, blocks = _run(descent, steps, snapshots, progress, interrupted)
+        taken, ended, blocks = _run(descent, int(steps), snapshots, progress, interrupted)
         seconds["descent"] = time.perf_counter() - clock
 
         loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        series = {"loss": loss, "value": values}
-        series |= {name: errors[:, i] for i, name in enumerate(tests)}
+        errors = dict(zip(sets, [loss, *errors.T], strict=True))
         return History(
-            series=series,
-            settings={
-                **({} if seed is None else {"seed": int(seed)}),
-                **describe(*filter(None, [task, model, optimizer])),
-                **fresh,
-                "steps": steps,
-                "lr": lr,
-            },
+            series=errors | {"value": values},
+            settings=settings,
             ended=ended,
             engine=descent.engine,
-            moments=sets[0] if kind == "moments" and not fresh else None,
+            moments=data if kind == "moments" else None,
             floor_found=getattr(descent, "floor", None),
             seconds=seconds,
             kept=np.array(list(taken), dtype=int),
@@ -236,22 +238,6 @@ def _closed(task: RegressionTask | None, optimizer: Optimizer) -> str:
             f"{task.outputs} and {task.in_context:g} (D = {task.dim})"
         )
     return "population"
-
-
-def sizes_of(data: Data) -> tuple[int, int]:
-    """D and O."""
-    if isinstance(data, Sequences):
-        return data.x.shape[2], data.y.shape[2]
-    sizes = data.features if isinstance(data, Moments) else data
-    return sizes.dim, sizes.outputs
-
-
-def load(sets: Iterable[Data], model: Model) -> None:
-    """Compile what takes moments of these sets, or load what was compiled: once a process. By two
-    sequences, as one alone has another memory layout, for which there is other code."""
-    for each in sets:
-        if isinstance(each, Sequences):
-            of_sequences(each[:2], model)
 
 
 def _engine(kind: str) -> type:

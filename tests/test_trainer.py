@@ -20,6 +20,7 @@ from iclcore import (
     trainer,
 )
 from iclcore.autograd import AutogradDescent
+from iclcore.models import Descent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
@@ -138,13 +139,13 @@ class Carried(np.ndarray):
         return found
 
 
-class Still:
+class Still(Descent):
     """An engine that stands still."""
 
     engine = "autograd"
 
-    def __init__(self, model, weights, train, tests, lr):
-        self.weights = {name: array.view(Carried) for name, array in weights.items()}
+    def prepare(self, train, tests):
+        self.given = {name: array.view(Carried) for name, array in self.given.items()}
 
     def advance(self, steps):
         return np.ones(steps), np.ones((steps, 0)), np.ones((steps, 1))

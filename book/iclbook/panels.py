@@ -5,6 +5,7 @@ In a built page, where there is no kernel, it is its last picture and a line tha
 
 import base64
 import html
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from iclcore.checks import choice
 from iclcore.history import History
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
 from iclcore.task import SPECTRA, RegressionTask
-from iclcore.trainer import descend
+from iclcore.trainer import train
 
 MODELS: dict[str, Callable[..., Model]] = {
     "merged": lambda heads, init, rank: MergedAttention(heads, init),
@@ -89,13 +90,16 @@ class Run(VBox):
                 asked["dim"], asked["context"], 1, asked["spectrum"], asked["in_context"]
             )
             model = MODELS[asked["model"]](asked["heads"], asked["init"], asked["rank"])
-            histories = [
-                descend(  # what goes wrong stands in the line below
-                    model, task.sample(asked["sequences"], seed), asked["steps"], asked["lr"],
-                    seed=seed, progress=self._advance,
-                )
-                for seed in range(asked["seeds"])
-            ]  # fmt: skip
+            with warnings.catch_warnings(
+                action="ignore"
+            ):  # what goes wrong stands in the line below
+                histories = [
+                    train(
+                        model, task.sample(asked["sequences"], seed), asked["steps"], asked["lr"],
+                        seed=seed, progress=self._advance,
+                    )
+                    for seed in range(asked["seeds"])
+                ]  # fmt: skip
         except ValueError as wrong:
             self.status.value = html.escape(str(wrong))
         else:

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
-import numpy as np
-
 from iclcore.cli import DRAW, chosen, model_of, optimizer_of, task_of
 from iclcore.cli.memory import memory, of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
@@ -87,6 +85,6 @@ def _sequences(path: str, every_length: bool) -> Sequences:
     if missing := {"x", "y"} - arrays.keys():
         raise ValueError(f"{path} has no {min(missing)}")
     data = Sequences(arrays["x"], arrays["y"], every_length=every_length)
-    if not (np.isfinite(data.x).all() and np.isfinite(data.y).all()):
+    if not data.finite:
         raise ValueError(f"{path} has a number that is not finite")
     return data

@@ -14,10 +14,10 @@ from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Model, Weights, trainable
-from iclcore.moments import Data, averages
+from iclcore.moments import Data
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import AVERAGED, choose, descend, load
+from iclcore.trainer import AVERAGED, averaged, choose, descend
 from iclcore.versions import here, versions
 
 Sets = dict[str, Data]
@@ -59,6 +59,8 @@ class Plan:
             for name in ("sequences", "tests"):
                 if getattr(self, name) != getattr(Plan, name):
                     raise ValueError(f"{name} goes with a task, of which so many are drawn")
+            if not self.data.finite:
+                raise ValueError("data takes finite numbers; there is one that is not")
             return
         enough_to_whiten("tests", whole("tests", self.tests, least=0), self.data.dim)
         if self.sequences is None:
@@ -180,7 +182,7 @@ class Start:
     """What a run starts from. Runs of one draw have the same sets, not copies."""
 
     run: Plan
-    sets: Sets  # ``train`` and the tests
+    sets: Sets  # ``loss``, to be descended on, and the tests
     weights: Weights
     seconds: dict[str, float]
 
@@ -189,40 +191,26 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
     """The starts of runs that share a draw, by the names of the runs: sequences are drawn once, moments
     taken once."""
     first, clock = runs[0], time.perf_counter()
-    if first.sequences is None:
-        return {run.name: _undrawn(run) for run in runs}
-    if not first.own:
+    draw, sets = None, {"loss": first.data}
+    drawn = not first.own and first.sequences is not None
+    if drawn:
         from iclcore import reference  # loads torch
-    loading, clock = time.perf_counter() - clock, time.perf_counter()
-    drawn: Sets = {"train": first.data}
-    if not first.own:
+    loaded = time.perf_counter()
+    if drawn:
         draw = reference.sample(first.data, first.sequences, first.seed, first.tests)
-        drawn = {"train": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
-    seconds = {"loading": loading, "data": time.perf_counter() - clock, "moments": 0.0}
+        sets = {"loss": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
+    seconds = {"loading": loaded - clock, "data": time.perf_counter() - loaded}
     starts = {}
     for run in runs:
-        sets, spent, clock = drawn, seconds, time.perf_counter()
-        if run.kind == "moments":
-            load(drawn.values(), run.model)
-            loading, clock = time.perf_counter() - clock, time.perf_counter()
-            sets = {name: averages(data, run.model) for name, data in drawn.items()}
-            taken = {
-                "loading": seconds["loading"] + loading,
-                "moments": time.perf_counter() - clock,
-            }
-            spent = seconds | taken
-        sizes = run.data.dim, run.data.outputs, run.seed
-        weights = run.model.start(*sizes) if run.own else draw.start(run.model)
-        starts[run.name] = Start(run, sets, weights, spent)
+        taken, spent = averaged(sets, run.model, run.kind)
+        if draw:
+            weights = draw.start(run.model)
+        else:
+            sizes, whole = (run.data.dim, run.data.outputs), run.kind != "population"
+            weights = run.model.start(*sizes, run.seed, whole=whole)
+        loading = {"loading": seconds["loading"] + spent["loading"]}
+        starts[run.name] = Start(run, taken, weights, seconds | spent | loading)
     return starts
-
-
-def _undrawn(run: Plan) -> Start:
-    clock, task, closed = time.perf_counter(), run.task, run.kind == "population"
-    data = task if closed else averages(task, run.model)
-    weights = run.model.start(task.dim, task.outputs, run.seed, whole=not closed)
-    seconds = {"loading": 0.0, "data": 0.0, "moments": time.perf_counter() - clock}
-    return Start(run, {"train": data}, weights, seconds)
 
 
 def carry_out(
@@ -235,13 +223,12 @@ def carry_out(
     milliseconds into half a minute. Both say where they passed it.
     """
     start = starts[name]
-    run, tests = start.run, dict(start.sets)
-    data = tests.pop("train")
+    run, data = start.run, start.sets["loss"]
 
-    def by(engine: str) -> History:
+    def by(kind: str) -> History:
         return descend(
-            run.model, data, run.steps, run.lr, start=start.weights, tests=tests,
-            seed=run.seed, engine=engine, optimizer=run.optimizer, progress=progress,
+            kind, run.model, start.weights, start.sets, run.steps, run.lr, optimizer=run.optimizer,
+            settings=run.settings, seconds=start.seconds, progress=progress,
         )  # fmt: skip
 
     with noted() as interrupted:
@@ -252,10 +239,8 @@ def carry_out(
             if interrupted.is_set():
                 raise KeyboardInterrupt
 
-        history = by(run.engine)
-        seconds = start.seconds | {"descent": history.seconds["descent"]}
-        seconds["loading"] += history.seconds["loading"]
-        floor = None
+        history = by(run.kind)
+        seconds, floor = history.seconds, None
         try:
             heed()
             clock = time.perf_counter()
@@ -282,5 +267,5 @@ def carry_out(
                 history = replace(history, ended="interrupted")
         if not run.values:
             del history.series["value"]
-        made = {"settings": run.settings, "versions": here(), "seconds": seconds}
+        made = {"versions": here(), "seconds": seconds}
         return replace(history, moments=None, floor_found=floor, **made)

@@ -8,10 +8,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
+from numpy.polynomial.hermite_e import hermevander
+from scipy.special import factorial
 from scipy.stats import chi
 
 from iclcore.checks import positive, whole
-from iclcore.theory.multihead import LARGEST_EXPONENT, MultiTask, check, water_filling
+from iclcore.theory.multihead import LARGEST_EXPONENT, MultiTask, Spectrum, check, water_filling
+
+Points = Float[np.ndarray, "*points"] | float
 
 # --- Against the best there is ------------------------------------------------------------------
 
@@ -43,9 +47,7 @@ def debiased_linear_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
 
 
 def linear_attention_loss(
-    task: MultiTask,
-    omega: Float[np.ndarray, "heads tasks"],
-    mu: Float[np.ndarray, "heads tasks"],
+    task: MultiTask, omega: Spectrum, mu: Spectrum
 ) -> Float[np.ndarray, " tasks"]:
     """Each task's loss when scores are not put through softmax but averaged: exact.
 
@@ -65,9 +67,7 @@ def linear_attention_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
     return task.s * depth / (task.context + depth)
 
 
-def stieltjes(
-    ratio: Float[np.ndarray, "*points"] | float, z: Float[np.ndarray, "*points"] | float
-) -> tuple[Float[np.ndarray, "*points"] | float, Float[np.ndarray, "*points"] | float]:
+def stieltjes(ratio: Points, z: Points) -> tuple[Points, Points]:
     """m(z) = E 1/(λ+z) and m₂ = −m'(z) = E 1/(λ+z)² for λ an eigenvalue of XXᵀ/L, d/L = ``ratio``.
 
     Marchenko and Pastur's law: m is the positive root of r z m² + (1 − r + z) m = 1.
@@ -82,9 +82,7 @@ def stieltjes(
     return m, m * (1 + ratio * m) / (2 * ratio * z * m + b)
 
 
-def mmse(
-    ratio: Float[np.ndarray, "*points"] | float, signal: float = 1.0, noise: float = 0.0
-) -> Float[np.ndarray, "*points"] | float:
+def mmse(ratio: Points, signal: float = 1.0, noise: float = 0.0) -> Points:
     """The Bayes risk of one task as d, L → ∞ at d/L = ``ratio``: ridge with penalty r σ²/s."""
     ratio = np.asarray(ratio, dtype=float)
     if positive("signal", signal) and noise == 0:
@@ -93,12 +91,7 @@ def mmse(
     return signal * z * stieltjes(ratio, z)[0]
 
 
-def ridge_risk(
-    ratio: Float[np.ndarray, "*points"] | float,
-    penalty: Float[np.ndarray, "*points"] | float,
-    signal: float = 1.0,
-    noise: float = 0.0,
-) -> Float[np.ndarray, "*points"] | float:
+def ridge_risk(ratio: Points, penalty: Points, signal: float = 1.0, noise: float = 0.0) -> Points:
     """Ridge regression's risk, the ``penalty`` z being on XXᵀ/L: s z² m₂ + σ² r (m − z m₂).
 
     A penalty p in units of XXᵀ/d̄ is z = p d̄/L, one in units of XXᵀ/d is z = p d/L.
@@ -274,12 +267,9 @@ def _hermite(
     weight: Float[np.ndarray, " grid"],
     degree: int,
 ) -> Float[np.ndarray, " coefficients"]:
-    """c_0 … c_degree in the orthonormal Hermite polynomials He_k/√k!, by their recurrence."""
-    basis, before, coefficients = np.ones_like(x), np.zeros_like(x), []
-    for k in range(whole("degree", degree, least=0) + 1):
-        coefficients.append(basis @ (values * weight))
-        basis, before = (x * basis - np.sqrt(k) * before) / np.sqrt(k + 1), basis
-    return np.array(coefficients)
+    """c_0 … c_degree in the orthonormal Hermite polynomials He_k/√k!."""
+    norms = np.sqrt(factorial(np.arange(whole("degree", degree, least=0) + 1)))
+    return (values * weight) @ hermevander(x, degree) / norms
 
 
 def _normal_grid(

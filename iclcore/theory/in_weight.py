@@ -85,10 +85,8 @@ def lone_rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[float, f
     return float(n * np.linalg.norm(cov @ cov)), float(n * np.linalg.norm(cov @ w) * spread)
 
 
-def leaving_step(
-    model: Model, start: Weights, moments: Moments, lr: float, part: float = 0.01
-) -> float:
-    """When gradient descent from small (W, v) has lost ``part`` of its loss, by the first pair alone.
+def leaving_step(model: Model, start: Weights, moments: Moments, lr: float) -> float:
+    """When gradient descent from small (W, v) has lost a hundredth of its loss, by the first pair alone.
 
     Along the pair p_h = (l·W_h + r·v_h)/2 is multiplied by 1 + 2σ·lr a step, and the loss has fallen by
     2σ Σ_h p_h².
@@ -96,7 +94,7 @@ def leaving_step(
     left, sigma, right = np.linalg.svd(pull(moments))
     w, v = model.factors(start, moments.features.dim)
     along = (w.reshape(len(w), -1) @ left[:, 0] + v[:, 0] @ right[0]) / 2
-    wanted = part * moments.power / (2 * sigma[0])
+    wanted = 0.01 * moments.power / (2 * sigma[0])
     return float(np.log(wanted / np.sum(along**2)) / (2 * np.log1p(2 * sigma[0] * lr)))
 
 
@@ -125,6 +123,6 @@ def border(errors: Callable[[float], Errors], least: float = 1e-3) -> float:
     return float(brentq(lead, least, 1, xtol=least / 10)) if lead(least) < 0 else 0.0
 
 
-def best_border(parts: Kinds, least: float = 2e-8) -> float:
+def best_border(parts: Kinds) -> float:
     """The ``border`` of the least-squares optima, to four digits down to a share of 2·10⁻⁵."""
-    return border(lambda share: parts.errors(optimum(parts.at(share))), least)
+    return border(lambda share: parts.errors(optimum(parts.at(share))), least=2e-8)

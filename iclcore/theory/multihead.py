@@ -21,6 +21,9 @@ from jaxtyping import Float
 
 from iclcore.checks import positive, whole
 
+# ω or μ of every head and task, of one start or of many
+Spectrum = Float[np.ndarray, "*starts heads tasks"]
+
 # In log coordinates an absolute error is a relative one of ω or μ. 1e-10 leaves 8 digits.
 TOLERANCE = 1e-10
 # e^600: beyond it B and its products leave float64.
@@ -97,7 +100,7 @@ def aligned_start(
     omega: float = 0.01,
     mu: float = 0.05,
     own: float = 0.1,
-) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+) -> tuple[Spectrum, Spectrum]:
     """A start that leans head i to task i: μ_i^i = ``own``, every other μ = ``mu``, all ω = ``omega``.
 
     The numbers are our choice: Figure 1's caption gives none. The published code has ω = L^(−3/2)/√d_e,
@@ -109,18 +112,12 @@ def aligned_start(
     return np.full(shape, float(omega)), start
 
 
-def overlap(
-    task: MultiTask, omega: Float[np.ndarray, "*starts heads tasks"]
-) -> Float[np.ndarray, "*starts heads heads"]:
+def overlap(task: MultiTask, omega: Spectrum) -> Float[np.ndarray, "*starts heads heads"]:
     """B_hh' = exp(Σ_j d_j ω_j^h ω_j^h'); B/L is E[p^h·p^h'] of two heads' attention weights."""
     return np.exp((omega * task.d) @ omega.swapaxes(-1, -2))
 
 
-def loss(
-    task: MultiTask,
-    omega: Float[np.ndarray, "*starts heads tasks"],
-    mu: Float[np.ndarray, "*starts heads tasks"],
-) -> Float[np.ndarray, "*starts tasks"]:
+def loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> Float[np.ndarray, "*starts tasks"]:
     """Each task's loss s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i].
 
     Bias and variance of a softmax average while the scores stay below saturation (see
@@ -133,11 +130,7 @@ def loss(
     return task.s * (bias + task.phi * variance)
 
 
-def gradient(
-    task: MultiTask,
-    omega: Float[np.ndarray, "*starts heads tasks"],
-    mu: Float[np.ndarray, "*starts heads tasks"],
-) -> tuple[Float[np.ndarray, "*starts heads tasks"], Float[np.ndarray, "*starts heads tasks"]]:
+def gradient(task: MultiTask, omega: Spectrum, mu: Spectrum) -> tuple[Spectrum, Spectrum]:
     """∂/∂ω and ∂/∂μ of the total loss."""
     B = overlap(task, omega)
     residual = task.s * (1 - (mu * omega).sum(-2, keepdims=True))
@@ -169,8 +162,8 @@ class Flow:
 
 def flow(
     task: MultiTask,
-    omega0: Float[np.ndarray, "*starts heads tasks"],
-    mu0: Float[np.ndarray, "*starts heads tasks"],
+    omega0: Spectrum,
+    mu0: Spectrum,
     t: Sequence[float] | np.ndarray,
     width: int | None = None,
 ) -> Flow:
@@ -239,9 +232,7 @@ def water_filling(task: MultiTask, budget: float) -> Float[np.ndarray, " tasks"]
     return np.clip(level * root - depth, 0, 1)
 
 
-def one_head(
-    task: MultiTask,
-) -> tuple[Float[np.ndarray, "one tasks"], Float[np.ndarray, "one tasks"]]:
+def one_head(task: MultiTask) -> tuple[Spectrum, Spectrum]:
     """The best single head, (ω, μ): water-filling with budget max x e^{−x} = 1/e, ω_i = √(e m_i/d_i).
 
     Equal tasks get ω = (I d_i)^(−1/2); for one task it is the limit of the gradient flow. A task whose
@@ -254,7 +245,7 @@ def one_head(
 
 def limit(
     task: MultiTask, owner: Sequence[int] | np.ndarray | None = None, heads: int | None = None
-) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+) -> tuple[Spectrum, Spectrum]:
     """Where the flow ends if head ``owner[i]`` alone does task i (default: head i).
 
     Each head is ``one_head`` of its own tasks: heads without a common task do not disturb each other.

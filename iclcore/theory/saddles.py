@@ -82,9 +82,8 @@ def staircase(
         return strength(flat).max() - 1
 
     escaped.terminal = True
-    from scipy.integrate import (
-        solve_ivp,  # here, as in the other rooms: to refuse a flag takes none of it
-    )
+    # here, as in the other rooms: to refuse a flag takes none of it
+    from scipy.integrate import solve_ivp
 
     while time < until and force.any() and free.any():
         path = solve_ivp(

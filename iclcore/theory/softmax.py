@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import share
-from iclcore.models import Weights, scoring
+from iclcore.models import Weights, scoring, unscored
 from iclcore.task import RegressionTask
 
 
@@ -72,11 +72,9 @@ def escape_from(
     power: float,
     weights: Weights,
     gone: float,
-    horizon: float = 1e6,
 ) -> float:
-    """When the share ``gone`` of the loss is gone, along the same flow; inf beyond ``horizon``."""
-    share("gone", gone)
-    course = _flow(drive, drag, power, weights, horizon, gone)
+    """When the share ``gone`` of the loss is gone, along the same flow; inf beyond a million."""
+    course = _flow(drive, drag, power, weights, 1e6, share("gone", gone))
     return float(course.t[-1]) if course.status == 1 else float("inf")
 
 
@@ -99,12 +97,7 @@ def _flow(drive, drag, power, weights, horizon, gone):
     def velocity(_, state):
         v, *parts = split(state)
         slow = [2 * np.einsum("da,hda->h", drive, scoring((*parts, v))) - 2 * drag * v.sum()]
-        twice = 2 * v[:, None, None]
-        if len(parts) == 1:
-            slow.append(twice * drive)
-        else:
-            key, query = parts
-            slow += [twice * (query @ drive), twice * (key @ drive.T)]
+        slow += unscored((*parts, v), 2 * v[:, None, None] * drive)
         return np.concatenate([part.ravel() for part in slow])
 
     def loss(state):

@@ -94,11 +94,11 @@ def half_way(explorer):
 
 
 def of_merged(asked):
-    falls = -np.diff(explorers.Merged(**asked).history().loss)
-    peaks = (
-        (falls[1:-1] > falls[:-2]) & (falls[1:-1] >= falls[2:]) & (falls[1:-1] > 0.02 * falls.max())
-    )
-    assert peaks.sum() == 1
+    def half(**settings):
+        explorer = explorers.Merged(**settings)
+        return np.argmax(explorer.history().loss < explorer.levels().mean())
+
+    assert half(**asked) < 0.8 * half()
 
 
 def of_rank_one(asked):
@@ -288,6 +288,8 @@ def other(control):
         return next(option for option in control["options"] if option != value)
     if kind == "spectrum":
         return [0.3, 0.2, 0.1]
+    if kind == "points":
+        return [12.0, 0.3, 0.2]
     return control["min"] if value != control["min"] else control["max"]
 
 

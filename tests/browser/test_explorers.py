@@ -246,7 +246,12 @@ def mixture(explorer):
     series, panel = explorer.history().series, "Loss and test errors"
     names = {"training": "loss", "in-weight": "in_weight", "in-context": "in_context"}
     steps = np.arange(explorer.steps)
-    return {(panel, shown): (steps, series[name]) for shown, name in names.items()}
+    shares = np.maximum(0.004, np.arange(26) / 25)
+    floors = [explorers.InWeight(share=each).mixture().floor() for each in shares[::5]]
+    return {
+        **{(panel, shown): (steps, series[name]) for shown, name in names.items()},
+        ("What is left by the best, by share; drag it", "floor"): (shares[::5], np.array(floors)),
+    }
 
 
 def allocation(explorer):
@@ -348,8 +353,11 @@ def test_what_an_explorer_shows_first_is_pythons_from_disk_and_from_a_server(
     assert drawing(page) == drawing(other)
     if name not in PYTHON:  # it shows nothing yet
         return
-    drawn = lines_of(page)
-    for key, (x, y) in PYTHON[name](KINDS[name]()).items():
+    compare(lines_of(page), PYTHON[name](KINDS[name]()), name)
+
+
+def compare(drawn, expected, name):
+    for key, (x, y) in expected.items():
         at, values = drawn[key]
         kept = at <= x[-1]
         if len(x) < len(at):  # some of what the page draws
@@ -357,6 +365,23 @@ def test_what_an_explorer_shows_first_is_pythons_from_disk_and_from_a_server(
         rows = np.searchsorted(x, at[kept] - 1e-9)
         close(x[rows], at[kept])
         close(values[kept], y[rows], within=1e-8 if name == "task_allocation" else 1e-9)
+
+
+MOVED = {
+    "merged": {"v0": -1.5, "u0": 1.49, "heads": 3},
+    "task": {"moved": [1.0, 0.9, 2.2, 30.0, -0.5, 1.0]},
+    "task_allocation": {"moved": [13.0, 0.03, 0.4, 21.0, 0.01, 0.11, 55.0, 0.1, 0.1]},
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_was_moved_in_a_picture_gives_pythons_curves(visit, site, name):
+    """From a link, which holds every point that was moved; one that is out of range counts for nothing."""
+    given = [
+        f"{key}={','.join(map(str, np.atleast_1d(each)))}" for key, each in MOVED[name].items()
+    ]
+    page = visit(f"{site.as_uri()}/{name}.html#{name}?{'&'.join(given)}")
+    compare(lines_of(page), PYTHON[name](KINDS[name](**MOVED[name])), name)
 
 
 def test_softmax_trains_in_the_page_as_python_does(visit, site):

@@ -3,8 +3,9 @@
 from iclbook.explorers.data import InWeight, Task
 from iclbook.explorers.front import Front
 from iclbook.explorers.heads import Softmax, Speed, TaskAllocation
+from iclbook.explorers.lengths import ContextLength
 from iclbook.explorers.limits import Beyond, Optimality
-from iclbook.explorers.linear import ContextLength, LowRank, Merged, RankOne
+from iclbook.explorers.linear import LowRank, Merged, RankOne
 
 __all__ = [
     "Beyond",

@@ -4,6 +4,7 @@
 //   { title, x: { label, min, max, log, whole }, y: { label, min, max, log }, cursor, moves,
 //     series: [{ name, x, y, color, dashed, label, dots, ring, tags }], levels: [{ y, name, label }], marks: [{ x, name }] }
 //   { title, heat: { rows, columns, values, max, signed }, x: { label }, y: { label } }
+// A `plane` has curves that are no functions of x: it is not read out. `handles` are points that are moved (hands.mjs).
 // color: 0 … 7 of the palette, or "theory", "quiet", "ink"; the style sheet knows what they look like.
 // `moves` is the control that the cursor is moved for; without it the cursor of a run's time is "at".
 // What has a tag in common lights up together: a curve its names, a cell those of its row and column.
@@ -54,6 +55,15 @@ function scale({ min, max, log }, from, to) {
   const f = log ? Math.log10 : (value) => value;
   const low = f(min), slope = (to - from) / (f(max) - low);
   return (value) => from + (f(value) - low) * slope;
+}
+
+// What stands at a place, held to the axis.
+function inverse({ min, max, log }, from, to) {
+  const f = log ? Math.log10 : (value) => value;
+  return (at) => {
+    const value = f(min) + ((at - from) / (to - from)) * (f(max) - f(min));
+    return Math.min(max, Math.max(min, log ? 10 ** value : value));
+  };
 }
 
 // Labels at the right end, moved apart as little as can be: neighbours that would cover each other
@@ -164,16 +174,11 @@ function lines(panel, width, height, id) {
   if (cursor != null && panel.moves) svg += `<circle class="ex-grip" r="5" cx="${sx(cursor).toFixed(1)}" cy="${bottom}"/>`;
   for (const [i, each] of marks.entries())
     svg += text(sx(each.x) + 4, top + 8 + 14 * i, each.name, 'class="ex-end" style="--c:var(--ex-theory)"');
-  svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
+  if (!panel.plane) svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
   const labels = named.map((each) => ({ ...each, at: Math.max(top, Math.min(bottom, sy(each.value))) }));
   for (const each of spread(labels, top, bottom))
     svg += text(right + 6, each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
-  const f = x.log ? Math.log10 : (value) => value, span = f(x.max) - f(x.min);
-  const invert = (at) => {
-    const value = f(x.min) + ((at - left) / (right - left)) * span;
-    return Math.min(x.max, Math.max(x.min, x.log ? 10 ** value : value));
-  };
-  return { svg, place: { left, right, top, bottom, sx, sy, invert } };
+  return { svg, place: { left, right, top, bottom, sx, sy, invert: inverse(x, left, right), rise: inverse(y, bottom, top) } };
 }
 
 // Where a curve leaves the picture at its top: a mark, and how high it goes.

@@ -395,10 +395,45 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     drawn = lines_of(page)
     explorer = explorers.Softmax(steps=200)
     for name, softmax in (("softmax", True), ("linear", False)):
-        loss = explorer.history(softmax, engine="autograd").loss
+        history = explorer.history(softmax, engine="autograd")
         step, values = drawn["Loss of separate attention", name]
         kept = step < 200
-        close(values[kept], loss[step[kept].astype(int)])
+        close(values[kept], history.loss[step[kept].astype(int)])
+        p, adds = weigh(explorer.data(), history.final, softmax)
+        close(drawn["What each token adds to the answer", name][1], adds)
+        if softmax:
+            (look,) = (each for each in drawn if each[0].endswith("the sharpest"))
+            sharpest = np.argmax((p**2).sum(1))
+            assert look[1] == f"head {sharpest + 1}"
+            close(drawn[look][1], p[sharpest])
+
+
+def weigh(data, final, softmax):
+    """What the first sequence's tokens weigh, and add to the answer, by likeness to the query."""
+    x, y = data.x[0], data.y[0, :, 0]
+    tokens = np.column_stack([x, y * (np.arange(len(x)) < len(x) - 1)])
+    order = [*np.argsort(x[:-1] @ x[-1]), len(x) - 1]
+    query, key = (np.einsum("hra,a->hr", final["query"], tokens[-1]), final["key"])
+    scores = np.einsum("hr,hra,na->hn", query, key, tokens[order])
+    p = np.exp(scores) / np.exp(scores).sum(1, keepdims=True) if softmax else scores / len(x)
+    return p, np.einsum("hn,ha,na->n", p, final["value"][:, -1], tokens[order])
+
+
+def test_softmax_begins_with_untrained_weights_and_says_so(visit, site):
+    """What it shows before Play is that start, and follows its settings; the recorded run is named one."""
+    page = visit(f"{site.as_uri()}/softmax.html")
+    assert "Recorded in Python" in page.locator(".ex-still figcaption").inner_text()
+    drawn = lines_of(page)
+    (look,) = (each for each in drawn if "the sharpest, before training" in each[0])
+    assert drawn[look][1] == pytest.approx(1 / 32, rel=1e-2)
+    assert all("before training" in panel for panel, _ in drawn)
+    field = page.get_by_label("context N, number")
+    field.fill("9")
+    field.press("Enter")
+    page.wait_for_timeout(100)
+    drawn = lines_of(page)
+    (look,) = (each for each in drawn if "the sharpest, before training" in each[0])
+    assert drawn[look][1] == pytest.approx(np.full(10, 0.1), rel=1e-2)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])

@@ -147,7 +147,7 @@ class TaskAllocation(Explorer):
         ),
         preset(
             "a head start",
-            "Head 2 starts ahead on task 1, wins it beside its own, and head 1 is left with none. Drag a start.",
+            "Head 2 starts ahead on task 1 and wins it beside its own; head 1 is left with none. Drag it.",
             moved=[21.0, 0.02, 0.2],
         ),
     )

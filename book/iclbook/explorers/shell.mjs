@@ -51,11 +51,11 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       { class: "ex-fold" });
     const actions = make("div", { class: "ex-actions" }, run, tries.pinning, button("Reset", reset),
       ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
-    // until a run is asked for, the picture that Python drew of one stands there
+    // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
-    const waits = make("div", { class: "ex-still" }, still || "");
+    const waits = make("figure", { class: "ex-still" }, still || "", make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, waits, stage, summary, tries.element, actions);
+      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, summary, tries.element, actions);
 
     // ---- state
     function change(key, value) {
@@ -134,7 +134,6 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       if (stale && live) time.restart();
       stale = false;
       waits.hidden = !live || Boolean(result) || !still;
-      stage.hidden = !waits.hidden;
       if (result || live) present();
       stage.getBoundingClientRect();  // layout belongs to what is measured
       performance.measure(`explorer ${id}`, { start: from });

@@ -434,6 +434,21 @@ def weigh(data, final, softmax):
     return p, np.einsum("hn,ha,na->n", p, final["value"][:, -1], tokens[order])
 
 
+def test_the_head_that_learns_is_pythons(visit, site):
+    """In weight: each head's coefficients of labels and of inputs, at the end of the run."""
+    page = visit(f"{site.as_uri()}/in_weight.html")
+    explorer = explorers.InWeight()
+    w, v = explorer.model().factors(explorer.history().final, 4)
+    each = np.einsum("hda,hb->hdab", w, v[:, 0])
+    of_pairs = (each + each.swapaxes(-1, -2)) * (np.triu(np.ones((5, 5))) - np.eye(5) / 2)
+    sizes = (of_pairs**2).sum(1)  # of {a, b}, once each: the label is the last
+    labels = sizes[:, :4, 4].sum(1)
+    inputs = sizes.sum((1, 2)) - labels
+    drawn = [float(row[3]) for row in table(page) if row[0] == "Which head reads what"]
+    close(np.reshape(drawn, (8, 2)), np.sqrt(np.stack([labels, inputs], axis=1)))
+    assert labels.max() > 10 * np.median(labels)
+
+
 def test_softmax_begins_with_untrained_weights_and_says_so(visit, site):
     """What it shows before Play is that start, and follows its settings; the recorded run is named one."""
     page = visit(f"{site.as_uri()}/softmax.html")

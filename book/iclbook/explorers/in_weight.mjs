@@ -43,6 +43,7 @@ function parts(c) {
 export function show({ run, errors, least, floors: leasts }, { share, steps, lr }, row) {
   const split = run.c.map(parts), x = { label: "step", min: 0, max: steps };
   const [inWeight, inContext] = errors, cursor = run.step[row];
+  const [own, ends] = [row, run.heads.length - 1].map((at) => run.heads[at].map(parts));
   const top = 1.1 * Math.max(...split.flat(), 1e-9);
   return {
     note: run.left === null ? "" : `At step ${format(run.left)} the run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
@@ -65,6 +66,10 @@ export function show({ run, errors, least, floors: leasts }, { share, steps, lr 
           { name: "floor", color: "theory", x: SHARES, y: leasts },
           { name: "this run's end", label: false, color: "ink", dots: 6, x: [share], y: [run.loss.at(-1)] },
         ],
+      },
+      {
+        title: "Which head reads what", x: { label: "reads" }, y: { label: "head" },
+        heat: { rows: own.map((_, h) => h + 1), columns: ["labels", "inputs"], values: own.flat(), max: Math.max(1e-9, ...ends.flat()) },
       },
       {
         title: "What the predictor reads", x, cursor, y: { label: "size of its coefficients", min: 0, max: top },

@@ -246,7 +246,12 @@ def mixture(explorer):
     series, panel = explorer.history().series, "Loss and test errors"
     names = {"training": "loss", "in-weight": "in_weight", "in-context": "in_context"}
     steps = np.arange(explorer.steps)
-    return {(panel, shown): (steps, series[name]) for shown, name in names.items()}
+    shares = np.maximum(0.004, np.arange(26) / 25)
+    floors = [explorers.InWeight(share=each).mixture().floor() for each in shares[::5]]
+    return {
+        **{(panel, shown): (steps, series[name]) for shown, name in names.items()},
+        ("What is left by the best, by share; drag it", "floor"): (shares[::5], np.array(floors)),
+    }
 
 
 def allocation(explorer):
@@ -332,8 +337,19 @@ def carried(explorer):
     }
 
 
+def mixed(explorer):
+    times = np.linspace(0, explorer.horizon, 161)
+    losses = [explorer.loss(*each).sum() for each in zip(*explorer.flow(times), strict=True)]
+    shares = np.linspace(0, 1, 51)
+    ends = np.array([explorer.ends(share).sum() for share in shares])
+    return {
+        ("Loss of all tasks", "loss"): (times, np.array(losses)),
+        ("Where it ends, by share; drag it", "end"): (shares, ends),
+    }
+
+
 PYTHON = {
-    "optimality": unequal, "beyond": carried,
+    "two_papers": mixed, "optimality": unequal, "beyond": carried,
     "merged": course, "rank_one": course, "low_rank": course, "in_weight": mixture,
     "task_allocation": allocation, "context_length": lengths, "task": context, "speed": costs,
 }  # fmt: skip
@@ -343,20 +359,44 @@ PYTHON = {
 def test_what_an_explorer_shows_first_is_pythons_from_disk_and_from_a_server(
     visit, site, served, name
 ):
-    """1e-9, but 1e-8 for the flow, whose Python tolerance is 1e-10 a step."""
+    """1e-9, but 1e-8 for the flows, whose Python tolerance is 1e-10 a step."""
     page, other = (visit(f"{address}/{name}.html") for address in (site.as_uri(), served))
     assert drawing(page) == drawing(other)
     if name not in PYTHON:  # it shows nothing yet
         return
-    drawn = lines_of(page)
-    for key, (x, y) in PYTHON[name](KINDS[name]()).items():
+    compare(lines_of(page), PYTHON[name](KINDS[name]()), name)
+
+
+def compare(drawn, expected, name):
+    for key, (x, y) in expected.items():
         at, values = drawn[key]
         kept = at <= x[-1]
         if len(x) < len(at):  # some of what the page draws
             kept = np.isclose(at[:, None], x, rtol=1e-9).any(1)
         rows = np.searchsorted(x, at[kept] - 1e-9)
         close(x[rows], at[kept])
-        close(values[kept], y[rows], within=1e-8 if name == "task_allocation" else 1e-9)
+        close(
+            values[kept],
+            y[rows],
+            within=1e-8 if name in {"task_allocation", "two_papers"} else 1e-9,
+        )
+
+
+MOVED = {
+    "merged": {"v0": -1.5, "u0": 1.49, "heads": 3},
+    "task": {"moved": [1.0, 0.9, 2.2, 30.0, -0.5, 1.0]},
+    "task_allocation": {"moved": [13.0, 0.03, 0.4, 21.0, 0.01, 0.11, 55.0, 0.1, 0.1]},
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_was_moved_in_a_picture_gives_pythons_curves(visit, site, name):
+    """From a link, which holds every point that was moved; one that is out of range counts for nothing."""
+    given = [
+        f"{key}={','.join(map(str, np.atleast_1d(each)))}" for key, each in MOVED[name].items()
+    ]
+    page = visit(f"{site.as_uri()}/{name}.html#{name}?{'&'.join(given)}")
+    compare(lines_of(page), PYTHON[name](KINDS[name](**MOVED[name])), name)
 
 
 def test_softmax_trains_in_the_page_as_python_does(visit, site):
@@ -370,10 +410,60 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     drawn = lines_of(page)
     explorer = explorers.Softmax(steps=200)
     for name, softmax in (("softmax", True), ("linear", False)):
-        loss = explorer.history(softmax, engine="autograd").loss
+        history = explorer.history(softmax, engine="autograd")
         step, values = drawn["Loss of separate attention", name]
         kept = step < 200
-        close(values[kept], loss[step[kept].astype(int)])
+        close(values[kept], history.loss[step[kept].astype(int)])
+        p, adds = weigh(explorer.data(), history.final, softmax)
+        close(drawn["What each token adds to the answer", name][1], adds)
+        if softmax:
+            (look,) = (each for each in drawn if each[0].endswith("the sharpest"))
+            sharpest = np.argmax((p**2).sum(1))
+            assert look[1] == f"head {sharpest + 1}"
+            close(drawn[look][1], p[sharpest])
+
+
+def weigh(data, final, softmax):
+    """What the first sequence's tokens weigh, and add to the answer, by likeness to the query."""
+    x, y = data.x[0], data.y[0, :, 0]
+    tokens = np.column_stack([x, y * (np.arange(len(x)) < len(x) - 1)])
+    order = [*np.argsort(x[:-1] @ x[-1]), len(x) - 1]
+    query, key = (np.einsum("hra,a->hr", final["query"], tokens[-1]), final["key"])
+    scores = np.einsum("hr,hra,na->hn", query, key, tokens[order])
+    p = np.exp(scores) / np.exp(scores).sum(1, keepdims=True) if softmax else scores / len(x)
+    return p, np.einsum("hn,ha,na->n", p, final["value"][:, -1], tokens[order])
+
+
+def test_the_head_that_learns_is_pythons(visit, site):
+    """In weight: each head's coefficients of labels and of inputs, at the end of the run."""
+    page = visit(f"{site.as_uri()}/in_weight.html")
+    explorer = explorers.InWeight()
+    w, v = explorer.model().factors(explorer.history().final, 4)
+    each = np.einsum("hda,hb->hdab", w, v[:, 0])
+    of_pairs = (each + each.swapaxes(-1, -2)) * (np.triu(np.ones((5, 5))) - np.eye(5) / 2)
+    sizes = (of_pairs**2).sum(1)  # of {a, b}, once each: the label is the last
+    labels = sizes[:, :4, 4].sum(1)
+    inputs = sizes.sum((1, 2)) - labels
+    drawn = [float(row[3]) for row in table(page) if row[0] == "Which head reads what"]
+    close(np.reshape(drawn, (8, 2)), np.sqrt(np.stack([labels, inputs], axis=1)))
+    assert labels.max() > 10 * np.median(labels)
+
+
+def test_softmax_begins_with_untrained_weights_and_says_so(visit, site):
+    """What it shows before Play is that start, and follows its settings; the recorded run is named one."""
+    page = visit(f"{site.as_uri()}/softmax.html")
+    assert "Recorded in Python" in page.locator(".ex-still figcaption").inner_text()
+    drawn = lines_of(page)
+    (look,) = (each for each in drawn if "the sharpest, before training" in each[0])
+    assert drawn[look][1] == pytest.approx(1 / 32, rel=1e-2)
+    assert all("before training" in panel for panel, _ in drawn)
+    field = page.get_by_label("context N, number")
+    field.fill("9")
+    field.press("Enter")
+    page.wait_for_timeout(100)
+    drawn = lines_of(page)
+    (look,) = (each for each in drawn if "the sharpest, before training" in each[0])
+    assert drawn[look][1] == pytest.approx(np.full(10, 0.1), rel=1e-2)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])

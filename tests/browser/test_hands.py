@@ -114,6 +114,85 @@ def test_a_control_is_dragged_on_the_axis_that_it_is_on(visit, site):
     assert f"Error on {field.input_value()} examples" in page.locator(".ex-panels").inner_text()
 
 
+def where(page, hand):
+    """Where a point is moved to, as the slider that it is tells: x and y."""
+    return [
+        float(each.split(" ")[-1].replace("−", "-"))
+        for each in hand.get_attribute("aria-valuetext").split(", ")
+    ]
+
+
+def test_a_start_is_dragged_in_the_plane(visit, site):
+    """By mouse, which keeps hold of it, and by keys; what is drawn and what is set follow it."""
+    page = visit(f"{site.as_uri()}/merged.html", viewport={"width": 960, "height": 1600})
+    hand = page.get_by_role("slider", name="start of head 1", exact=True)
+    fields = [page.get_by_label(f"start of head 1: add {each}, number") for each in "vu"]
+    x, y = centre(hand)
+    page.mouse.move(x + 5, y - 4)  # not quite at its middle: the point does not jump there
+    page.mouse.down()
+    for k in range(1, 6):
+        page.mouse.move(x + 5 - 12 * k, y - 4 - 6 * k)
+        frames(page)
+    page.mouse.up()
+    assert centre(hand) == pytest.approx((x - 60, y - 30), abs=0.5)
+    v, u = where(page, hand)
+    assert v < -0.5 and u > 0.5
+    assert [float(each.input_value()) for each in fields] == pytest.approx([v, u], abs=0.02)
+    assert hand.evaluate("each => each === document.activeElement")
+    path = lines_of(page)["Each head's path; drag the start of head 1", "head 1"]
+    assert path[:, 0] == pytest.approx([v, u], rel=1e-2)
+    hand.press("ArrowRight")
+    frames(page)
+    hand.press("Shift+ArrowDown")
+    frames(page)
+    assert centre(hand) == pytest.approx((x - 60 + 4, y - 30 + 20), abs=0.6)
+    page.get_by_role("button", name="Reset").click()
+    frames(page)
+    assert centre(hand) == pytest.approx((x, y), abs=0.5)
+
+
+def test_a_finger_moves_a_point_and_scrolls_beside_it(visit, site):
+    page = visit(f"{site.as_uri()}/task.html", **PHONE)
+    hands = page.locator(".ex-hand")
+    assert hands.count() == 9
+    assert hands.first.bounding_box()["width"] >= 44
+    chart = page.locator("figure", has=hands.first)
+    chart.scroll_into_view_if_needed()
+    # of two points under the finger it takes the nearest: this one lies alone
+    hand = page.get_by_role("slider", name="example 7", exact=True)
+    x, y = centre(hand)
+    swipe(page, x + 3, y + 3, by_x=30, by_y=40)
+    frames(page)
+    assert centre(hand) == pytest.approx((x + 30, y + 40), abs=1.5)
+    page.locator(".ex-summary", has_text="1 example set by hand").wait_for()
+    assert page.get_by_role("button", name="examples moved by hand: undo").is_enabled()
+    before, box = page.evaluate("scrollY"), chart.bounding_box()
+    swipe(page, box["x"] + box["width"] - 8, box["y"] + 60, by_y=-150)
+    assert page.evaluate("scrollY") > before + 50
+    page.get_by_role("button", name="examples moved by hand: undo").click()
+    page.locator(".ex-summary", has_text="set by hand").wait_for(state="detached")
+
+
+def test_points_of_one_picture_are_reached_by_keys(visit, site):
+    """One of them is a tab stop; they stay the same points when the picture is drawn in another order."""
+    page = visit(f"{site.as_uri()}/task_allocation.html")
+    hands = page.locator(".ex-hand")
+    assert hands.count() == 9
+    assert [each.get_attribute("tabindex") for each in hands.all()] == ["0"] + ["-1"] * 8
+    hands.first.focus()
+    for _ in range(3):
+        page.keyboard.press("PageDown")
+    name = "start of head 2, task 1"
+    named = "document.activeElement.ariaLabel"
+    assert page.evaluate(named) == name
+    for _ in range(4):  # upwards: until head 2 has the larger μ on task 1, and takes it
+        page.keyboard.press("Shift+ArrowUp")
+        frames(page)
+    assert page.evaluate(named) == name
+    page.locator(".ex-summary", has_text="task 1 by head 2").wait_for()
+    assert [each.get_attribute("tabindex") for each in hands.all()].count("0") == 1
+
+
 def test_the_same_direction_lights_up_in_curve_matrix_and_label(visit, site):
     page = visit(f"{site.as_uri()}/merged.html")
     page.locator(".ex-bar").nth(2).hover()

@@ -27,6 +27,7 @@ MODULES = (
     "risks",
     "task_allocation",
     "optimality",
+    "two_papers",
 )
 SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 
@@ -238,6 +239,20 @@ def test_only_finished_tasks_are_counted(js, settings, by):
     )
     share = (start - path.loss[-1]) / (start - end)
     assert np.all(share[expected] > 0.5)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.35, 1.0])
+def test_the_flow_between_linear_and_softmax_is_pythons(js, share):
+    explorer = explorers.TwoPapers(share=share, context=80, horizon=22.0)
+    loss, own, ends = js(
+        """(state) => { const out = two_papers.compute(state);
+             return [out.losses, out.own, two_papers.ends(out.task)]; }""",
+        explorer.settings(),
+    )
+    omega, mu = explorer.flow(np.linspace(0, 22, 161), tolerance=1e-13)
+    close(own, np.einsum("tii->ti", omega))
+    close(loss, [explorer.loss(*each).sum() for each in zip(omega, mu, strict=True)])
+    close(ends, explorer.ends())
 
 
 UNEQUAL = [

@@ -3,8 +3,10 @@
 from iclbook.explorers.data import InWeight, Task
 from iclbook.explorers.front import Front
 from iclbook.explorers.heads import Softmax, Speed, TaskAllocation
+from iclbook.explorers.lengths import ContextLength
 from iclbook.explorers.limits import Beyond, Optimality
-from iclbook.explorers.linear import ContextLength, LowRank, Merged, RankOne
+from iclbook.explorers.linear import LowRank, Merged, RankOne
+from iclbook.explorers.mixed import TwoPapers
 
 __all__ = [
     "Beyond",
@@ -19,4 +21,5 @@ __all__ = [
     "Speed",
     "Task",
     "TaskAllocation",
+    "TwoPapers",
 ]

@@ -47,6 +47,17 @@ def spectrum(value: tuple[float, ...], label: str = "eigenvalues of Λ") -> trai
     return held.tag(sync=True, label=label, **tags)
 
 
+def points(label: str, most: int) -> traitlets.List:
+    """Points that the reader has moved in a picture: which, x and y of each, one after another."""
+    held = traitlets.List(traitlets.Float(), [], maxlen=3 * most)
+    return held.tag(sync=True, label=label, type="points", most=most)
+
+
+def triples(moved: list[float]) -> list[tuple[int, float, float]]:
+    """Which point, x and y, of each that was moved."""
+    return [(int(i), x, y) for i, x, y in zip(moved[::3], moved[1::3], moved[2::3], strict=True)]
+
+
 def position(value: float = 1.0) -> traitlets.Float:
     """How far through the run the time bar stands: 0 at the start, 1 at the end."""
     return real(value, "time", 0, 1)

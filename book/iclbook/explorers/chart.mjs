@@ -2,9 +2,11 @@
 //
 // A panel is plain data, so that the same numbers are drawn, read out, exported and tested:
 //   { title, x: { label, min, max, log, whole }, y: { label, min, max, log }, cursor, moves,
-//     series: [{ name, x, y, color, dashed, label, dots, ring, tags }], levels: [{ y, name, label }], marks: [{ x, name }] }
+//     series: [{ name, x, y, color, dashed, label, dots, bars, ring, tags }], levels: [{ y, name, label }], marks: [{ x, name }] }
 //   { title, heat: { rows, columns, values, max, signed }, x: { label }, y: { label } }
+// A `plane` has curves that are no functions of x: it is not read out. `handles` are points that are moved (hands.mjs).
 // color: 0 … 7 of the palette, or "theory", "quiet", "ink"; the style sheet knows what they look like.
+// `dots` is a radius, `bars` a width on the x axis, from 0 upwards or down.
 // `moves` is the control that the cursor is moved for; without it the cursor of a run's time is "at".
 // What has a tag in common lights up together: a curve its names, a cell those of its row and column.
 
@@ -56,6 +58,15 @@ function scale({ min, max, log }, from, to) {
   return (value) => from + (f(value) - low) * slope;
 }
 
+// What stands at a place, held to the axis.
+function inverse({ min, max, log }, from, to) {
+  const f = log ? Math.log10 : (value) => value;
+  return (at) => {
+    const value = f(min) + ((at - from) / (to - from)) * (f(max) - f(min));
+    return Math.min(max, Math.max(min, log ? 10 ** value : value));
+  };
+}
+
 // Labels at the right end, moved apart as little as can be: neighbours that would cover each other
 // are stacked around the mean of their places.
 function spread(labels, top, bottom) {
@@ -82,7 +93,7 @@ function spread(labels, top, bottom) {
 // A series that lies on others, to a pixel: they share the line, each in its turn.
 function striped(series, sx, sy) {
   const groups = [];
-  for (const each of series.filter((one) => !one.dots && !one.dashed && !one.pale && one.x.length > 1)) {
+  for (const each of series.filter((one) => !one.dots && !one.bars && !one.dashed && !one.pale && one.x.length > 1)) {
     const near = (other) => other.x.length === each.x.length && Array.from({ length: 25 }, (_, i) => Math.floor((i * (each.x.length - 1)) / 24))
       .every((i) => Math.abs(sx(each.x[i]) - sx(other.x[i])) < 1 && Math.abs(sy(each.y[i]) - sy(other.y[i])) < 1);
     const group = groups.find(([first]) => near(first));
@@ -149,7 +160,8 @@ function lines(panel, width, height, id) {
   const stripes = striped(series, sx, sy);
   for (const each of series) {
     const style = `${each.dashed ? "ex-dashed" : "ex-solid"}${each.pale ? " ex-pale" : ""}`, tags = tagged(tagsOf(each));
-    if (!each.dots) svg += `<path class="${style}" ${tags} style="stroke:${paint(each.color)}${stripes.get(each) ?? ""}" d="${path(each, sx, sy, x, y)}"/>`;
+    if (each.bars) svg += bars(each, tags, sx, sy);
+    else if (!each.dots) svg += `<path class="${style}" ${tags} style="stroke:${paint(each.color)}${stripes.get(each) ?? ""}" d="${path(each, sx, sy, x, y)}"/>`;
     else
       for (let i = 0; i < each.x.length; i++) {
         const inside = each.ring ? `fill:none;stroke:${paint(each.color)};stroke-width:2` : `fill:${paint(each.color)}`;
@@ -164,16 +176,18 @@ function lines(panel, width, height, id) {
   if (cursor != null && panel.moves) svg += `<circle class="ex-grip" r="5" cx="${sx(cursor).toFixed(1)}" cy="${bottom}"/>`;
   for (const [i, each] of marks.entries())
     svg += text(sx(each.x) + 4, top + 8 + 14 * i, each.name, 'class="ex-end" style="--c:var(--ex-theory)"');
-  svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
+  if (!panel.plane) svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
   const labels = named.map((each) => ({ ...each, at: Math.max(top, Math.min(bottom, sy(each.value))) }));
   for (const each of spread(labels, top, bottom))
     svg += text(right + 6, each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
-  const f = x.log ? Math.log10 : (value) => value, span = f(x.max) - f(x.min);
-  const invert = (at) => {
-    const value = f(x.min) + ((at - left) / (right - left)) * span;
-    return Math.min(x.max, Math.max(x.min, x.log ? 10 ** value : value));
-  };
-  return { svg, place: { left, right, top, bottom, sx, sy, invert } };
+  return { svg, place: { left, right, top, bottom, sx, sy, invert: inverse(x, left, right), rise: inverse(y, bottom, top) } };
+}
+
+function bars({ x, y, bars: wide, color, pale }, tags, sx, sy) {
+  return Array.from(x, (at, i) => {
+    const [left, right] = [sx(at - wide / 2), sx(at + wide / 2)], [top, bottom] = [sy(Math.max(0, y[i])), sy(Math.min(0, y[i]))];
+    return `<rect ${tags} class="ex-dot${pale ? " ex-pale" : ""}" x="${left.toFixed(1)}" y="${top.toFixed(1)}" width="${(right - left).toFixed(1)}" height="${(bottom - top).toFixed(1)}" style="fill:${paint(color)}"/>`;
+  }).join("");
 }
 
 // Where a curve leaves the picture at its top: a mark, and how high it goes.

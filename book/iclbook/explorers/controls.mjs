@@ -178,4 +178,20 @@ function spectrum(spec, set) {
   return { element, show };
 }
 
-export const control = (spec, set, say) => ({ choice, spectrum }[spec.type] ?? slider)(spec, set, say);
+// Points that were moved in a picture, as numbers three by three: which one, its x and its y.
+function points({ label }, set) {
+  const said = make("output", {}), back = button("Undo", () => { show([]); set([]); }, { "aria-label": `${label}: undo` });
+  function show(value) {
+    said.textContent = value.length ? format(value.length / 3) : "none";
+    back.disabled = !value.length;
+  }
+  return { element: make("div", { class: "ex-control" }, make("span", { class: "ex-heading" }, label), said, back), show };
+}
+
+// The points with one of them moved.
+export const moved = (list, which, x, y) => {
+  const own = Array.from({ length: list.length / 3 }, (_, i) => list.slice(3 * i, 3 * i + 3)).filter(([each]) => each !== which);
+  return [...own, [which, x, y]].sort(([a], [b]) => a - b).flat().map((each) => Number(each.toPrecision(3)));
+};
+
+export const control = (spec, set, say) => ({ choice, spectrum, points }[spec.type] ?? slider)(spec, set, say);

@@ -7,7 +7,18 @@ import numpy as np
 import traitlets
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, guess, overlay, position, preset, real, spectrum, whole
+from iclbook.explorers.base import (
+    Explorer,
+    guess,
+    overlay,
+    points,
+    position,
+    preset,
+    real,
+    spectrum,
+    triples,
+    whole,
+)
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -17,6 +28,8 @@ from iclcore.models import MergedAttention
 from iclcore.moments import Moments, mix, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import train
+
+LONGEST, QUERIES = 40, 24  # examples of a context, and queries put to it
 
 
 class Task(Explorer):
@@ -46,6 +59,12 @@ class Task(Explorer):
             "Least squares takes the smallest weights that fit; none of the four can know the rest.",
             examples=2,
         ),
+        preset(
+            "one wrong label",
+            "Example 1 is pulled far from its line, and least squares goes with it. Drag it, and others.",
+            examples=6,
+            moved=[1.0, 0.9, 2.2],
+        ),
     )
     _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
@@ -53,15 +72,19 @@ class Task(Explorer):
     components = whole(4, "components m", 0, 8)
     ridge = real(0.3, "ridge penalty", 1e-3, 30, log=True)
     noise = real(0.0, "label noise", 0, 1, step=0.05)
+    moved = points("examples moved by hand", LONGEST)
     seed = whole(2, "seed", 0, 999)
 
     def context(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """w, inputs and labels as the page draws them, in the eigenbasis."""
         dim = len(self.eigenvalues)
-        draws = normals(self.seed, dim + (40 + 24) * (dim + 1))
+        draws = normals(self.seed, dim + (LONGEST + QUERIES) * (dim + 1))
         w, rows = draws[:dim], draws[dim:].reshape(-1, dim + 1)
-        x = rows[:40, :dim] * np.sqrt(self.eigenvalues)
-        return w, x, x @ w + self.noise * rows[:40, dim]
+        x = rows[:LONGEST, :dim] * np.sqrt(self.eigenvalues)
+        y = x @ w + self.noise * rows[:LONGEST, dim]
+        for n, along, label in triples(self.moved):
+            x[n - 1, 0], y[n - 1] = along, label
+        return w, x, y
 
     def run_finite(self) -> tuple[list[dict], str]:
         """Attention trained on 5,000 sequences of this length: its error on this context."""

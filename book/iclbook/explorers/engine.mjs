@@ -136,10 +136,14 @@ function stepSeparate({ dim, heads, rank, v, k, q }, g, twice, dk, dq) {
   }
 }
 
+// How much of each U there is along a diagonal of length one.
+export const projections = ({ dim, heads, u }, along) => Float64Array.from({ length: heads }, (_, h) =>
+  along.reduce((total, each, d) => total + each * u[(h * dim + d) * dim + d], 0));
+
 // `steps` steps of gradient descent in place. Recorded about `points` times and at the end, each
-// from before its step: loss, v, M and, with `keep`, the keys. A run that leaves (loss above a thousand times its
+// from before its step: loss, v, M and, with `keep`, the keys; with `along`, of each U how much is along that diagonal. A run that leaves (loss above a thousand times its
 // start, or not a number) ends there; `left` is that step. So does one whose recorded loss is below `until`.
-export function descend(problem, weights, { steps, lr, points = 320, keep = false, until = -Infinity }) {
+export function descend(problem, weights, { steps, lr, points = 320, keep = false, along = null, until = -Infinity }) {
   const { dim, heads } = weights;
   const stride = Math.max(1, Math.ceil(steps / points));
   const rows = Math.ceil(steps / stride) + 1;
@@ -148,7 +152,7 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     stride, left: null,
     step: new Float64Array(rows), loss: new Float64Array(rows),
     v: new Float64Array(rows * heads), m: new Float64Array(rows * dim * dim),
-    k: new Float64Array(rows * keys),
+    k: new Float64Array(rows * keys), u: new Float64Array(along ? rows * heads : 0),
   };
   const m = new Float64Array(dim * dim), g = new Float64Array(dim * dim);
   const dk = new Float64Array(dim), dq = new Float64Array(dim);
@@ -165,6 +169,7 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
       out.v.set(weights.v, row * heads);
       out.m.set(m, row * dim * dim);
       if (keep) out.k.set(weights.k, row * keys);
+      if (along) out.u.set(projections(weights, along), row * heads);
       row++;
     }
     if (leaves || step === steps || (row && out.loss[row - 1] < until)) break;
@@ -172,7 +177,7 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     else stepSeparate(weights, g, 2 * lr, dk, dq);
   }
   out.rows = row;
-  for (const [name, width] of [["step", 1], ["loss", 1], ["v", heads], ["m", dim * dim], ["k", keys]])
+  for (const [name, width] of [["step", 1], ["loss", 1], ["v", heads], ["m", dim * dim], ["k", keys], ["u", along ? heads : 0]])
     out[name] = out[name].subarray(0, row * width);
   return out;
 }

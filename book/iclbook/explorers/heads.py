@@ -10,10 +10,12 @@ from iclbook.explorers.base import (
     choice,
     guess,
     overlay,
+    points,
     position,
     preset,
     real,
     spectrum,
+    triples,
     whole,
 )
 from iclbook.explorers.start import normals, start
@@ -143,6 +145,11 @@ class TaskAllocation(Explorer):
             spread=3.0,
             seed=2,
         ),
+        preset(
+            "a head start",
+            "Head 2 starts ahead on task 1 and wins it beside its own; head 1 is left with none. Drag it.",
+            moved=[21.0, 0.02, 0.2],
+        ),
     )
     _esm = bundle.widget(name)
     heads = whole(3, "heads H", 1, 5)
@@ -152,20 +159,27 @@ class TaskAllocation(Explorer):
     noise = real(0.0, "noise σ²", 0, 20, step=0.1)
     spread = real(0.3, "spread of starts", 0, 3, step=0.05)
     horizon = real(16.0, "until time", 5, 60, step=1)
+    moved = points("starts moved by hand", 25)
     seed = whole(1, "seed", 0, 999)
     at = position()
 
     def setting(self) -> tuple[multihead.MultiTask, np.ndarray, np.ndarray]:
         """The task, and ω and μ at the start as the page draws them.
 
-        Head i leans to task i; every number is then multiplied by a random one, without spread by 1.
+        Head i leans to task i; every number is then multiplied by a random one, without spread by 1. Where
+        the reader has put head h on task i, at point 10 h + i, that is where it starts.
         """
         task = multihead.MultiTask((self.dim,) * self.tasks, self.context, noise=self.noise)
         omega, mu = multihead.aligned_start(task, self.heads)
         factors = np.exp(self.spread / 2 * normals(self.seed, 2 * omega.size)).reshape(
             2, *omega.shape
         )
-        return task, omega * factors[0], mu * factors[1]
+        omega, mu = omega * factors[0], mu * factors[1]
+        for point, x, y in triples(self.moved):
+            h, i = divmod(point, 10)
+            if h <= self.heads and i <= self.tasks:
+                omega[h - 1, i - 1], mu[h - 1, i - 1] = x, y
+        return task, omega, mu
 
     @staticmethod
     def finished(path: multihead.Flow) -> np.ndarray:

@@ -7,7 +7,7 @@ import { start } from "./engine.mjs";
 import { descendMoments, floor, lossOf, mix, pairIndex, unpack, widen } from "./moments.mjs";
 import { explorer } from "./shell.mjs";
 
-const DIM = 4, POINTS = 160;
+const DIM = 4, POINTS = 160, SHARES = Array.from({ length: 26 }, (_, i) => Math.max(0.004, i / 25));  // none is a kind of its own
 const KINDS = ["own", "shared", "noise", "in_weight", "in_context"];
 export const data = (model) => Object.fromEntries(KINDS.map((kind) => [kind, unpack(model.get("moments")[kind])]));
 
@@ -20,7 +20,14 @@ export function compute({ share, heads, init, seed, lr, steps }, kinds) {
   const weights = widen(start({ kind: "merged", dim: DIM, heads, init, seed }));
   const run = descendMoments(train, weights, { steps, lr, stride: Math.ceil(steps / POINTS) });
   const errors = ["in_weight", "in_context"].map((kind) => run.c.map((c) => lossOf(kinds[kind], c)));
-  return { run, step: run.step, errors, least: floor(train) };
+  return { run, step: run.step, errors, least: floor(train), floors: floors(kinds) };
+}
+
+// The least that each share leaves, once for the page's data.
+const known = new WeakMap();
+function floors(kinds) {
+  if (!known.has(kinds)) known.set(kinds, SHARES.map((share) => floor(mixture(kinds, share))));
+  return known.get(kinds);
 }
 
 // Sizes of the predictor's two parts: on β x_qᵀ (pairs of x and y) and on all other pairs.
@@ -33,9 +40,10 @@ function parts(c) {
   return [Math.sqrt(inside), Math.sqrt(outside)];
 }
 
-export function show({ run, errors, least }, { share, steps, lr }, row) {
+export function show({ run, errors, least, floors: leasts }, { share, steps, lr }, row) {
   const split = run.c.map(parts), x = { label: "step", min: 0, max: steps };
   const [inWeight, inContext] = errors, cursor = run.step[row];
+  const [own, ends] = [row, run.heads.length - 1].map((at) => run.heads[at].map(parts));
   const top = 1.1 * Math.max(...split.flat(), 1e-9);
   return {
     note: run.left === null ? "" : `At step ${format(run.left)} the run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
@@ -50,6 +58,18 @@ export function show({ run, errors, least }, { share, steps, lr }, row) {
           { name: "in-weight", color: 1, x: run.step, y: inWeight },
           { name: "in-context", color: 0, x: run.step, y: inContext },
         ],
+      },
+      {
+        title: "What is left by the best, by share; drag it", cursor: share, moves: "share",
+        x: { label: "share in context", min: 0, max: 1 }, y: { label: "training error", min: 0, max: 1.4 * Math.max(...leasts, 0.1) },
+        series: [
+          { name: "floor", color: "theory", x: SHARES, y: leasts },
+          { name: "this run's end", label: false, color: "ink", dots: 6, x: [share], y: [run.loss.at(-1)] },
+        ],
+      },
+      {
+        title: "Which head reads what", x: { label: "reads" }, y: { label: "head" },
+        heat: { rows: own.map((_, h) => h + 1), columns: ["labels", "inputs"], values: own.flat(), max: Math.max(1e-9, ...ends.flat()) },
       },
       {
         title: "What the predictor reads", x, cursor, y: { label: "size of its coefficients", min: 0, max: top },

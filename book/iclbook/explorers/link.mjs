@@ -25,6 +25,7 @@ export function hold({ type, min, max, least, most, options }, value) {
     const held = Array.isArray(value) ? value.map((each) => hold({ type: "real", min, max }, each)) : [];
     return held.length < least || held.length > most || held.includes(null) ? null : held;
   }
+  if (type === "points") return Array.isArray(value) && value.length % 3 === 0 && value.length <= 3 * most && value.every(Number.isFinite) ? value : null;
   if (typeof value !== "number" || !Number.isFinite(value)) return null;
   return Math.min(max, Math.max(min, type === "whole" ? Math.round(value) : value));
 }
@@ -63,6 +64,7 @@ export function decode(hash, name, controls) {
     const raw = given.get(control.key);
     const value = raw === undefined ? control.value
       : control.type === "choice" ? control.options.find((each) => same(each, raw))
+      : control.type === "points" ? raw.split(",").filter(Boolean).map(number)
       : control.type === "spectrum" ? raw.split(",").map(number) : number(raw);
     state[control.key] = hold(control, value);
     if (state[control.key] === null || !same(state[control.key], value))

@@ -2,7 +2,7 @@
 
 import { count, format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { axis, course, edgeOf, leaving, lossPanel, sharePanel } from "./panels.mjs";
+import { axis, column, course, edgeOf, leaving, lossPanel, sharePanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population } from "./theory.mjs";
 
@@ -26,12 +26,19 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
     summary: `Rank ${rank}, ${count(heads, "head")}: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
       + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
     panels: [
-      { ...lossPanel(run, levels, steps, row), wide: true },
-      sharePanel(problem, run, steps, row),
+      lossPanel(run, levels, steps, row),
       {
         title: "Keys: size along each eigenvector", x: { label: "eigenvector" }, y: { label: "head" },
         heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: e,
                 values: sizes.map(Math.sqrt), max: Math.max(1e-3, Math.sqrt(Math.max(...sizes))) },
+      },
+      sharePanel(problem, run, steps, row),
+      {
+        title: "Value of each head: who has begun", x: { label: "step", min: 0, max: steps }, cursor: run.step[row],
+        y: { label: "|v|", min: 0, max: 1.1 * Math.max(0.1, ...run.v.map(Math.abs)) },
+        series: Array.from({ length: heads }, (_, h) => ({
+          name: `head ${h + 1}`, color: h, x: run.step, y: column(run, run.v, heads, h).map(Math.abs),
+        })),
       },
     ],
   };

@@ -1,38 +1,76 @@
 // Merged key and query: one abrupt drop, from one fixed point to the other.
 
 import { format } from "./chart.mjs";
-import { descend, start } from "./engine.mjs";
-import { course, edgeOf, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
+import { descend, projections, start } from "./engine.mjs";
+import { column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
-import { dropTime, growthRate, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
+import { dropTime, growthRate, learned, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
 
-const DECADES = [-6, -5, -4, -3, -2, -1];
+const DECADES = [-6, -5, -4, -3, -2, -1], HAND = 3;  // how far a start can be set
 
 // The step at which half of the drop is done.
 const dropStep = (run, levels) => passes(run, run.loss.map((each) => -each), -(levels[0] + levels.at(-1)) / 2);
 
+// Where training ends, M*, as a direction of length one: along it U is one number, u, and v u the strength of M.
+const direction = (problem) => {
+  const ends = learned(problem), size = Math.hypot(...ends);
+  return ends.map((each) => each / size);
+};
+
+// The drawn weights, with v and u added to those of head 1.
+export function begin(problem, model, { v0, u0 }) {
+  const weights = start(model), along = direction(problem);
+  weights.v[0] += v0;
+  along.forEach((each, d) => { weights.u[d * model.dim + d] += u0 * each; });
+  return weights;
+}
+
 // The drops of other initial weights, of which those of the reader's own are one.
 let known = { key: "", drops: [] };
-function dropsOf(problem, model, levels, { steps, lr }) {
-  const key = JSON.stringify([[...problem.eigenvalues], [...problem.a], model.heads, model.seed, steps, lr]);
+function dropsOf(problem, model, levels, { steps, lr, v0, u0 }) {
+  const key = JSON.stringify([[...problem.eigenvalues], [...problem.a], model.heads, model.seed, steps, lr, v0, u0]);
   if (known.key !== key) {
     const half = (levels[0] + levels.at(-1)) / 2;
-    known = { key, drops: DECADES.map((power) => dropStep(descend(problem, start({ ...model, init: 10 ** power }), { steps, lr, until: half }), levels)) };
+    known = { key, drops: DECADES.map((power) => dropStep(descend(problem, begin(problem, { ...model, init: 10 ** power }, { v0, u0 }), { steps, lr, until: half }), levels)) };
   }
   return known.drops;
 }
 
-export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
+export function compute({ eigenvalues, context, heads, init, seed, lr, steps, v0, u0 }) {
   const problem = population(eigenvalues, context), all = plateaus(problem), levels = [all[0], all.at(-1)];
   const model = { kind: "merged", dim: eigenvalues.length, heads, init, seed };
-  const weights = start(model), white = Math.max(...eigenvalues) - Math.min(...eigenvalues) < 1e-9;
-  const c0 = white ? whiteStart(weights) : null;
-  const drops = dropsOf(problem, model, levels, { steps, lr });
-  const run = descend(problem, weights, { steps, lr });
-  return { problem, model, run, step: run.step, levels, c0, drops, drop: dropStep(run, levels), edge: edgeOf(problem, model) };
+  const weights = begin(problem, model, { v0, u0 }), along = direction(problem);
+  const white = Math.max(...eigenvalues) - Math.min(...eigenvalues) < 1e-9, small = v0 === 0 && u0 === 0;
+  const c0 = white && small ? whiteStart(weights) : null;  // the closed form is that of small weights
+  const at = [weights.v[0] - v0, projections(weights, along)[0] - u0];
+  const drops = dropsOf(problem, model, levels, { steps, lr, v0, u0 });
+  const run = descend(problem, weights, { steps, lr, along });
+  return { problem, model, run, step: run.step, levels, c0, small, drawn: at, drops, drop: dropStep(run, levels), edge: edgeOf(problem, model) };
 }
 
-export function show({ problem, run, levels, c0, drops, drop, edge }, { init, lr, steps }, row) {
+// The heads' paths in the plane of v and u, where M = 0 is a saddle; the start of head 1 is a handle.
+function plane(problem, run, heads, drawn, row) {
+  const strength = Math.hypot(...learned(problem)), reach = Math.max(1.3 * Math.sqrt(strength), 1.2 * HAND);
+  const arm = Array.from({ length: 61 }, (_, i) => (strength / reach) * (reach * reach / strength) ** (i / 60));
+  const both = [...arm, NaN, ...arm.map((each) => -each)], paths = Array.from({ length: heads }, (_, h) =>
+    ({ name: `head ${h + 1}`, label: false, color: h, x: column(run, run.v, heads, h), y: column(run, run.u, heads, h) }));
+  const evenly = Array.from({ length: 41 }, (_, i) => Math.round((i / 40) * (run.rows - 1)));
+  return {
+    title: "Each head's path; drag the start of head 1", plane: true,
+    x: { label: "value weight v", min: -reach, max: reach }, y: { label: "key-query weight u", min: -reach, max: reach },
+    series: [
+      { name: "one head's minima", label: false, dashed: true, x: both, y: both.map((each) => strength / each) },
+      { name: "into the saddle", label: false, color: "quiet", dashed: true, x: [-reach, reach], y: [reach, -reach] },
+      { name: "saddle", label: false, color: "ink", ring: true, dots: 5, x: [0], y: [0] },
+      ...paths.reverse(),
+      { name: "head 1, at equal times", label: false, color: 0, tags: ["head 1"], dots: 2.4, x: evenly.map((i) => run.v[i * heads]), y: evenly.map((i) => run.u[i * heads]) },
+      { name: "now", label: false, color: "ink", dots: 4.5, ring: true, x: run.v.subarray(row * heads, (row + 1) * heads), y: run.u.subarray(row * heads, (row + 1) * heads) },
+    ],
+    handles: [{ x: run.v[0], y: run.u[0], name: "start of head 1", color: 0, tags: ["head 1"], to: (x, y) => ({ v0: x - drawn[0], u0: y - drawn[1] }) }],
+  };
+}
+
+export function show({ problem, run, levels, c0, small, drawn, drops, drop, edge }, { heads, init, lr, steps }, row) {
   const loss = lossPanel(run, levels, steps, row);
   loss.levels[1].name = "L(ΛC⁻¹)";
   loss.levels[0].name = "L(0)";
@@ -52,7 +90,7 @@ export function show({ problem, run, levels, c0, drops, drop, edge }, { init, lr
                        y: run.step.map((step) => whiteCourse(problem, c0, lr * step)) });
     dashed("theory", inits.map((each) => dropTime(problem, c0 * (each / init) ** 2) / lr));
     law = ` White input: the closed form puts the drop at step ${format(Math.round(dropTime(problem, c0) / lr))}.`;
-  } else if (drops[0] !== null) {
+  } else if (small && drops[0] !== null) {
     // no closed form, but small weights grow as exp(2|a|t): a line of known slope through the first dot
     const slope = 1 / (growthRate(problem) * lr);
     dashed("theory's slope", inits.map((each) => drops[0] - Math.log(each / inits[0]) * slope));
@@ -62,7 +100,7 @@ export function show({ problem, run, levels, c0, drops, drop, edge }, { init, lr
   return {
     note: leaving(run, lr, edge),
     summary: `${when}${law} ${course(problem, run, row)}`,
-    panels: [loss, sharePanel(problem, run, steps, row), times, predictorPanel(problem, run, row)],
+    panels: [loss, plane(problem, run, heads, drawn, row), sharePanel(problem, run, steps, row), times, predictorPanel(problem, run, row)],
   };
 }
 

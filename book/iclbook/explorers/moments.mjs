@@ -88,14 +88,24 @@ export function collect({ dim, heads, w, v }, index, c) {
     }
 }
 
-// `steps` steps in place; every `stride` of them, from before the step, the loss and c.
+// Each head's own c.
+export function byHead({ dim, heads, w, v }, index, features) {
+  const size = dim + 1, rows = dim * size;
+  return Array.from({ length: heads }, (_, h) => {
+    const c = new Float64Array(features);
+    collect({ dim, heads: 1, w: w.subarray(h * rows, (h + 1) * rows), v: v.subarray(h * size, (h + 1) * size) }, index, c);
+    return c;
+  });
+}
+
+// `steps` steps in place; every `stride` of them, from before the step, the loss, c and each head's part of it.
 export function descendMoments(train, weights, { steps, lr, stride }) {
   const { dim, heads, w, v } = weights;
   const size = dim + 1, rows = dim * size, index = pairIndex(dim);
   const { gram, cross, power } = train, features = cross.length;
   const c = new Float64Array(features), slope = new Float64Array(features);
   const dv = new Float64Array(size);
-  const out = { step: [], loss: [], c: [], left: null };
+  const out = { step: [], loss: [], c: [], heads: [], left: null };
   for (let step = 0; step <= steps; step++) {
     collect(weights, index, c);
     let loss = power;
@@ -118,6 +128,7 @@ export function descendMoments(train, weights, { steps, lr, stride }) {
       out.step.push(step);
       out.loss.push(loss);
       out.c.push(c.slice());
+      out.heads.push(byHead(weights, index, features));
     }
     if (step === steps) break;
     for (let h = 0; h < heads; h++) {

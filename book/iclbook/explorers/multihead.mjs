@@ -1,36 +1,41 @@
 // Gradient flow of multi-head softmax attention on several tasks: iclcore.theory.multihead.
 //
-// Loss_i = s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i],  B_hh' = exp(Σ_j d_j ω_j^h ω_j^h').
+// Loss_i = s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i],  B_hh' = exp(x), x = Σ_j d_j ω_j^h ω_j^h'.
+// Where softmax is mixed with linear attention (mixed.py), `soft` is its share squared: B = (1 − soft) x + soft exp(x),
+// and linear attention's own term (1 − soft)(Σ_h μω)²/L comes to the loss.
 // ω and μ are (H x I), head after head, and positive: the flow runs in their logarithms, where no
 // decayed weight can cross zero by round-off.
 
-export function multiTask(dims, context, { signal = dims, noise = 0 } = {}) {
+export function multiTask(dims, context, { signal = dims, noise = 0, soft = 1 } = {}) {
   const phi = signal.map((s) => 1 + noise / s);
-  return { dims, context, signal, phi, width: dims.reduce((a, b) => a + b, 0) };
+  return { dims, context, signal, phi, soft, width: dims.reduce((a, b) => a + b, 0) };
 }
 
-function overlap({ dims }, heads, omega, b) {
+// B into `b`, and its slope dB/dx into `slope`.
+function overlap({ dims, soft }, heads, omega, b, slope) {
   const tasks = dims.length;
   for (let h = 0; h < heads; h++)
     for (let g = 0; g <= h; g++) {
       let exponent = 0;
       for (let i = 0; i < tasks; i++) exponent += dims[i] * omega[h * tasks + i] * omega[g * tasks + i];
-      b[h * heads + g] = b[g * heads + h] = Math.exp(exponent);
+      const power = soft * Math.exp(exponent);
+      b[h * heads + g] = b[g * heads + h] = (1 - soft) * exponent + power;
+      slope[h * heads + g] = slope[g * heads + h] = 1 - soft + power;
     }
 }
 
 // Each task's loss.
 export function losses(task, heads, omega, mu) {
   const { dims, signal, phi, context } = task, tasks = dims.length;
-  const b = new Float64Array(heads * heads);
-  overlap(task, heads, omega, b);
+  const b = new Float64Array(heads * heads), rest = (1 - task.soft) / context;
+  overlap(task, heads, omega, b, b.slice());
   return dims.map((_, i) => {
     let bias = 1, variance = 0;
     for (let h = 0; h < heads; h++) {
       bias -= mu[h * tasks + i] * omega[h * tasks + i];
       for (let g = 0; g < heads; g++) variance += mu[h * tasks + i] * b[h * heads + g] * mu[g * tasks + i];
     }
-    return signal[i] * (bias * bias + (phi[i] / context) * variance);
+    return signal[i] * (bias * bias + rest * (1 - bias) ** 2 + (phi[i] / context) * variance);
   });
 }
 
@@ -38,23 +43,23 @@ export function losses(task, heads, omega, mu) {
 function speed(task, heads) {
   const { dims, signal, phi, context, width } = task, tasks = dims.length, size = heads * tasks;
   const omega = new Float64Array(size), mu = new Float64Array(size);
-  const b = new Float64Array(heads * heads), m = new Float64Array(heads * heads);
+  const b = new Float64Array(heads * heads), slope = b.slice(), m = b.slice(), rest = 1 + (1 - task.soft) / context;
   const load = signal.map((s, i) => (s * phi[i]) / context);
   return (u, out) => {
     for (let i = 0; i < size; i++) {
       omega[i] = Math.exp(u[i]);
       mu[i] = Math.exp(u[size + i]);
     }
-    overlap(task, heads, omega, b);
+    overlap(task, heads, omega, b, slope);
     for (let h = 0; h < heads; h++)
       for (let g = 0; g <= h; g++) {
         let total = 0;
         for (let i = 0; i < tasks; i++) total += load[i] * mu[h * tasks + i] * mu[g * tasks + i];
-        m[h * heads + g] = m[g * heads + h] = total * b[h * heads + g];
+        m[h * heads + g] = m[g * heads + h] = total * slope[h * heads + g];
       }
     for (let i = 0; i < tasks; i++) {
       let residual = 1;
-      for (let h = 0; h < heads; h++) residual -= mu[h * tasks + i] * omega[h * tasks + i];
+      for (let h = 0; h < heads; h++) residual -= rest * mu[h * tasks + i] * omega[h * tasks + i];
       residual *= signal[i];
       const rate = 2 / (Math.sqrt(width) * dims[i]);
       for (let h = 0; h < heads; h++) {

@@ -1,12 +1,13 @@
 // Curves that were pinned stay, pale, behind the next ones; a table says what differed and how each ended.
 
-import { format } from "./chart.mjs";
+import { count, format } from "./chart.mjs";
 import { button, make } from "./controls.mjs";
 
 const MOST = 4, LETTERS = "ABCDEFGH";
 
 export const words = (control, value) => (control.type === "choice" ? String(control.names?.[value] ?? value)
-  : control.type === "spectrum" ? value.map(format).join(", ") : format(value));
+  : control.type === "spectrum" ? value.map(format).join(", ")
+  : control.type === "points" ? count(value.length / 3, "point") : format(value));
 
 // How a run ended: what the explorer says, or the last point of its first curve.
 function ending({ end, panels }) {

@@ -10,8 +10,8 @@ const NEAR = 14, SLOP = 8, MOST = 9;  // units of the picture; pixels; lines of 
 const digits = new Intl.NumberFormat("en", { useGrouping: false, maximumFractionDigits: 12 });
 const exact = (x) => (Number.isInteger(x) ? x.toLocaleString("en") : short(x));
 // without an exponent, which an attribute of a slider does not take
-const decimal = (value) => digits.format(value);
-const short = (value) => format(Number(value.toPrecision(3)));
+export const decimal = (value) => digits.format(value);
+export const short = (value) => format(Number(value.toPrecision(3)));
 
 // y at x between the points of a series, null outside; of dots, the one that stands there.
 function valueAt({ x, y, dots }, at, within) {
@@ -26,12 +26,19 @@ function valueAt({ x, y, dots }, at, within) {
   return y[high - 1] + ((at - x[high - 1]) / (x[high] - x[high - 1])) * (y[high] - y[high - 1]);
 }
 
+// A picture without a read-out in words: the curves of a plane, the cells of a matrix.
+const paths = ({ series }) => series.filter(({ dots, dashed, x }) => !dots && !dashed && x.length).map(({ name, x, y }) =>
+  `${name}: from ${short(x[0])}, ${short(y[0])} to ${short(x[x.length - 1])}, ${short(y[y.length - 1])}`);
+const cells = ({ heat: { rows, columns, values }, y }) => rows.map((row, i) => `${headerTag(row, y)}: ${columns.map((column, j) =>
+  `${column} ${values[i * columns.length + j].toFixed(2)}`).join(", ")}`);
+
 // `pictures` are { figure, svg, panel, place, unit, width }, kept up to date by the shell; `move(key, x)` sets a control
 // or the time; `root` holds all that can light up.
 export function readout({ root, pictures, move, state }) {
   let read = null, lit = [], held = null;
 
-  const sharing = (one, other) => other.place && other.panel.x.label === one.panel.x.label;
+  const reads = ({ place, panel }) => place && !panel.plane;
+  const sharing = (one, other) => reads(other) && other.panel.x.label === one.panel.x.label;
   // the recorded place that is nearest
   const snap = ({ panel }, at) => {
     const first = panel.series.find((each) => !each.dots && !each.dashed && !each.pale && each.x.length > 1);
@@ -89,7 +96,7 @@ export function readout({ root, pictures, move, state }) {
   // ---- pointer and finger
   const pictureOf = (event) => {
     const svg = event.target.closest?.(".ex-panels svg"), picture = pictures.find((each) => each.svg === svg);
-    if (!picture?.place) return {};
+    if (!picture || !reads(picture)) return {};
     const box = svg.getBoundingClientRect(), x = ((event.clientX - box.left) / box.width) * picture.width;
     return { picture, x, y: (event.clientY - box.top) / picture.unit };
   };
@@ -144,7 +151,7 @@ export function readout({ root, pictures, move, state }) {
   const KEYS = { ArrowRight: 5, ArrowUp: 5, ArrowLeft: -5, ArrowDown: -5, PageUp: 50, PageDown: -50, Home: -1e5, End: 1e5 };
   function key(event) {
     const picture = pictures.find((each) => each.svg === event.target);
-    if (!picture?.place || !(event.key in KEYS)) return;
+    if (!picture || !reads(picture) || !(event.key in KEYS)) return;
     event.preventDefault();
     event.stopPropagation();
     const { place, panel } = picture, from = panel.moves ? panel.cursor : read?.at ?? panel.x.min;
@@ -159,7 +166,7 @@ export function readout({ root, pictures, move, state }) {
   }
   function focus(event) {
     const picture = pictures.find((each) => each.svg === event.target);
-    if (!picture?.place || !picture.svg.matches(":focus-visible")) return;
+    if (!picture || !reads(picture) || !picture.svg.matches(":focus-visible")) return;
     read = { from: picture, at: snap(picture, picture.panel.cursor ?? picture.panel.x.min) };
     after();
   }
@@ -170,15 +177,13 @@ export function readout({ root, pictures, move, state }) {
     if (read && focused === read.from && focused.panel.moves) read.at = snap(focused, focused.panel.cursor);
     for (const picture of pictures) {
       const { svg, panel, place } = picture;
-      if (place) {
+      if (reads(picture)) {
         const at = read && sharing(read.from, picture) ? read.at : snap(picture, panel.cursor ?? panel.x.min);
         for (const [name, value] of Object.entries({ role: "slider", tabindex: 0, "aria-label": panel.title,
           "aria-valuemin": decimal(panel.x.min), "aria-valuemax": decimal(panel.x.max), "aria-valuenow": decimal(at), "aria-valuetext": words(picture, at) }))
           svg.setAttribute(name, value);
       } else {
-        const { rows, columns, values } = panel.heat;
-        const said = rows.map((row, i) => `${headerTag(row, panel.y)}: ${columns.map((column, j) =>
-          `${column} ${values[i * columns.length + j].toFixed(2)}`).join(", ")}`);
+        const said = place ? paths(panel) : cells(panel);
         for (const name of ["tabindex", "aria-valuemin", "aria-valuemax", "aria-valuenow", "aria-valuetext"]) svg.removeAttribute(name);
         svg.setAttribute("role", "img");
         svg.setAttribute("aria-label", `${panel.title}. ${said.join("; ")}`);

@@ -10,6 +10,7 @@
 import { draw, format, rows } from "./chart.mjs";
 import { compare } from "./pins.mjs";
 import { button, control, make, unique } from "./controls.mjs";
+import { handles } from "./hands.mjs";
 import { guess, presets } from "./guide.mjs";
 import { decode, encode, hold } from "./link.mjs";
 import { readout } from "./pointer.mjs";
@@ -24,6 +25,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     const first = Object.fromEntries(controls.map((each) => [each.key, each.value]));
     const state = Object.fromEntries(controls.map(({ key }) => [key, model.get(key)]));
     const lead = model.get("lead") ?? [];  // the controls of an explorer that is small at first
+    const specOf = (key) => controls.find((each) => each.key === key);
     const extra = data(model), number = unique(), pictures = [];
     let result = null, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
     let shown = lead.length ? lead : null, small = lead.length > 0;  // controls that are to be seen, null: all
@@ -49,11 +51,11 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       { class: "ex-fold" });
     const actions = make("div", { class: "ex-actions" }, run, tries.pinning, button("Reset", reset),
       ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
-    // until a run is asked for, the picture that Python drew of one stands there
+    // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
-    const waits = make("div", { class: "ex-still" }, still || "");
+    const waits = make("figure", { class: "ex-still" }, still || "", make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, waits, stage, summary, tries.element, actions);
+      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, summary, tries.element, actions);
 
     // ---- state
     function change(key, value) {
@@ -91,11 +93,19 @@ export function explorer({ name, compute, live, show, data = () => null }) {
         if (row === now) row = Math.min(last, Math.max(0, row + by));
         return change("at", row / last);
       }
-      const spec = controls.find((each) => each.key === key);
-      let value = hold(spec, spec.log ? Number(x.toPrecision(2)) : spec.type === "whole" ? x : Number(x.toPrecision(3)));
-      if (value === state[key] && by && spec.type === "whole") value = hold(spec, value + by);
-      inputs.get(key).show(value);
-      change(key, value);
+      const stays = specOf(key).type === "whole" && Math.round(x) === state[key];
+      put({ [key]: stays ? state[key] + by : x });
+    }
+    // What is moved in a picture sets controls, each to what it takes; what they were is returned.
+    function put(next) {
+      const before = Object.fromEntries(Object.keys(next).map((key) => [key, state[key]]));
+      for (const [key, given] of Object.entries(next)) {
+        const spec = specOf(key), digits = spec.log ? 2 : 3;
+        const value = hold(spec, spec.type === "real" ? Number(given.toPrecision(digits)) : given);
+        inputs.get(key).show(value);
+        change(key, value);
+      }
+      return before;
     }
     function unfold() {
       const hides = (key) => shown !== null && !shown.includes(key);
@@ -124,7 +134,6 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       if (stale && live) time.restart();
       stale = false;
       waits.hidden = !live || Boolean(result) || !still;
-      stage.hidden = !waits.hidden;
       if (result || live) present();
       stage.getBoundingClientRect();  // layout belongs to what is measured
       performance.measure(`explorer ${id}`, { start: from });
@@ -151,6 +160,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
         Object.assign(picture, { panel, place, unit, width: size });
       });
       looks.after();
+      held.after();
       if (row !== null) time.show(result, row);
       for (const each of guides) each.show(!live || Boolean(result?.done));
       root.classList.toggle("ex-left", Boolean(drawing.note));
@@ -162,11 +172,11 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     function makePicture() {
       const caption = make("figcaption"), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       const values = make("div", { class: "ex-values", hidden: true, "aria-hidden": "true" });
-      const figure = make("figure", {}, caption, make("div", { class: "ex-frame" }, svg, values));
+      const frame = make("div", { class: "ex-frame" }, svg, values), figure = make("figure", {}, caption, frame);
       stage.append(figure);
-      return { figure, caption, svg, values };
+      return { figure, caption, svg, values, frame, hands: [] };
     }
-    const looks = readout({ root, pictures, move });
+    const looks = readout({ root, pictures, move }), held = handles({ root, stage, pictures, put });
     const announce = () => {
       clearTimeout(waiting);
       waiting = null;
@@ -188,9 +198,8 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     }
     // a teacher's link, with some of the controls
     function lesson() {
-      const named = (key) => controls.find((each) => each.key === key).label;
-      const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox", "aria-label": `show ${named(key)}` })]);
-      const label = ([key, box]) => make("label", {}, box, named(key));
+      const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox", "aria-label": `show ${specOf(key).label}` })]);
+      const label = ([key, box]) => make("label", {}, box, specOf(key).label);
       const chosen = () => boxes.filter(([, box]) => box.checked).map(([key]) => key);
       return make("details", { class: "ex-lesson" }, make("summary", {}, "Link with fewer controls"),
         make("div", { role: "group", "aria-label": "controls that the link shows" }, ...boxes.map(label),

@@ -4,13 +4,13 @@ import { count, format, subscript } from "./chart.mjs";
 import { normals, random, start } from "./engine.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population, sum } from "./theory.mjs";
-import { attentionPass, drawSequences, secondMoments, trainee, work } from "./training.mjs";
+import { attentionPass, drawSequences, secondMoments, tokenWeights, trainee, work } from "./training.mjs";
 
-const NAMES = ["softmax", "linear"];
+const NAMES = ["softmax", "linear"], three = (each) => format(Number(each.toPrecision(3)));
 
 // A worker from the functions' own text: a page on disk may load no other file.
 function worker() {
-  const parts = [random, normals, start, drawSequences, secondMoments, attentionPass, trainee, work];
+  const parts = [random, normals, start, drawSequences, secondMoments, attentionPass, tokenWeights, trainee, work];
   const address = URL.createObjectURL(new Blob([parts.join("\n"), "\nwork();"], { type: "text/javascript" }));
   const made = new Worker(address);
   URL.revokeObjectURL(address);
@@ -49,6 +49,36 @@ function notes({ left, rises, failed }, { lr }) {
   return up.length ? `The loss rises, of ${up.join(", of ")}: the learning rate ${format(lr)} is past the edge of stability there.` : "";
 }
 
+// Before any training: what the drawn weights make of the first sequence, and how much its tokens are like its query.
+export function untrained({ eigenvalues, context, kind, heads, init, seed }) {
+  const data = drawSequences({ eigenvalues, context, seed, sequences: 1 }), { dim, length, tokens } = data, size = dim + 1;
+  const model = { kind, dim, heads, rank: 1, init, seed };
+  const like = Array.from({ length }, (_, n) => eigenvalues.reduce((total, _, d) => total + tokens[n * size + d] * tokens[(length - 1) * size + d], 0));
+  return { like, answer: data.answers[0], tokens: [true, false].map((softmax) => tokenWeights(softmax, heads, trainee(softmax, model, data, 0), data)) };
+}
+
+// One sequence's tokens as bars, for the head that is furthest from weighing all alike; from the one least like the query to the query itself.
+function tokenPanels(state, given) {
+  const { like, answer, tokens } = untrained(state), [softmax, linear] = given ?? tokens, length = like.length;
+  const order = like.map((_, n) => n).sort((a, b) => (a === length - 1) - (b === length - 1) || like[a] - like[b]);
+  const x = { label: "token, by likeness to the query", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
+  const sharp = softmax.looks.map((look) => sum(look.map((each) => each * each))), lead = Math.max(0, sharp.indexOf(Math.max(...sharp)));
+  const look = order.map((n) => softmax.looks[lead][n]), adds = [softmax, linear].map(({ adds: all }) => order.map((n) => all[n]));
+  const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));
+  const words = given ? "" : ", before training";
+  return [
+    {
+      title: `Softmax of head ${lead + 1}, the sharpest${words}`, x, y: { label: "weight p", min: 0, max: 1.15 * Math.max(2 / length, ...look) },
+      levels: [{ y: 1 / length, name: "all equal" }],
+      series: [{ name: `head ${lead + 1}`, label: false, color: lead, bars: 0.8, x: place, y: look }],
+    },
+    {
+      title: `What each token adds to the answer${words}`, x, y: { label: `added; ${three(answer)} is right`, min: -reach, max: reach },
+      series: NAMES.map((name, i) => ({ name, color: [1, 0][i], bars: 0.4, x: place.map((each) => each + [-0.2, 0.2][i]), y: adds[i] })),
+    },
+  ];
+}
+
 export function show(result, state) {
   const { rows, done, left, clock } = result ?? { rows: [], left: null, rises: [0, 0] };
   const { eigenvalues, context, kind, heads, steps } = state;
@@ -57,19 +87,21 @@ export function show(result, state) {
   const kept = levels.flatMap((y, m) => (merged && m > 0 && m < levels.length - 1 ? [] : [{ y, name: `L(M${subscript(m)})` }]));
   const values = rows.flatMap(({ value }) => value.flat()).map(Math.abs).filter((each) => each < 20);
   const reach = 1.1 * values.reduce((most, each) => Math.max(most, each), 0.5);
-  const [softmax, linear] = last.map((each) => format(Number(each.toPrecision(3))));
+  const [softmax, linear] = last.map(three);
+  const bars = tokenPanels(state, result?.tokens);
   const word = left !== null ? "A run left" : done ? "Trained" : "In training";
   return {
     note: notes(result ?? { left: null, rises: [0, 0] }, state),
     summary: rows.length
       ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
-      + `linear theory ends at ${format(levels.at(-1))}.` : "Press Play: both models train here, on the same sequences from the same weights.",
+      + `linear theory ends at ${format(levels.at(-1))}.` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
     end: { name: "softmax at the end", value: last[0] },
-    panels: [
+    panels: !rows.length ? bars : [
       {
-        title: `Loss of ${kind} attention`, x, wide: true, y: { label: "mean squared error", min: 0, max: top }, levels: kept,
+        title: `Loss of ${kind} attention`, x, y: { label: "mean squared error", min: 0, max: top }, levels: kept,
         series: NAMES.map((name, i) => ({ name, color: [1, 0][i], x: step, y: rows.map(({ losses }) => losses[i]) })),
       },
+      ...bars,
       ...NAMES.map((name, i) => ({
         title: `Value of each head, ${name}`, x, y: { label: "v", min: -reach, max: reach },
         series: Array.from({ length: heads }, (_, h) => ({

@@ -4,6 +4,7 @@
 // in the directions it has learned.
 
 import { count, format } from "./chart.mjs";
+import { moved } from "./controls.mjs";
 import { normals } from "./engine.mjs";
 import { axis } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
@@ -11,13 +12,17 @@ import { learned, plateaus, population } from "./theory.mjs";
 
 export const LONGEST = 40, QUERIES = 24;
 
-export function draw({ eigenvalues, noise, seed }) {
+export function draw({ eigenvalues, noise, seed, moved: byHand = [] }) {
   const dim = eigenvalues.length, z = normals(seed, dim + (LONGEST + QUERIES) * (dim + 1));
   const w = z.slice(0, dim), rows = [];
   for (let n = 0; n < LONGEST + QUERIES; n++) {
     const from = dim + n * (dim + 1), x = eigenvalues.map((l, d) => Math.sqrt(l) * z[from + d]);
     const clean = x.reduce((total, each, d) => total + each * w[d], 0);
     rows.push({ x, y: n < LONGEST ? clean + noise * z[from + dim] : clean });
+  }
+  for (let i = 0; i < byHand.length; i += 3) {
+    const row = rows[byHand[i] - 1];
+    [row.x[0], row.y] = [byHand[i + 1], byHand[i + 2]];
   }
   return { w, context: rows.slice(0, LONGEST), queries: rows.slice(LONGEST) };
 }
@@ -81,7 +86,28 @@ export function compute(state) {
 
 const small = (value) => (value < 1e-12 ? "0" : format(Number(value.toPrecision(3))));
 
-export function show({ w, context, queries, all, order, errors, expected }, { eigenvalues, examples, components, noise }) {
+const HELD = 9;  // examples that can be moved: as many as the token matrix shows
+
+// The context along e₁, against its labels: example n is moved to (x, y), with a line for what each method makes of it.
+function along(order, { w, context }, now, names, { examples, eigenvalues, moved: byHand }) {
+  const first = order.indexOf(0), power = order.reduce((total, d, i) => total + eigenvalues[d] * w[i] ** 2, 0);
+  const wide = 3 * Math.sqrt(eigenvalues[0]), tall = 3 * Math.sqrt(power);
+  const x = { label: "x₁", min: -wide, max: wide }, ends = [-wide, wide];
+  const rest = context.slice(HELD, Math.max(HELD, examples));
+  return {
+    title: "The examples along e₁; drag one", plane: true, x, y: { label: "label y", min: -tall, max: tall },
+    series: [
+      { name: "true", label: false, color: "ink", dashed: true, x: ends, y: ends.map((each) => each * w[first]) },
+      ...names.map((name, i) => ({ name, label: false, color: i, x: ends, y: ends.map((each) => each * now[i][first]) })),
+      { name: "further examples", label: false, color: "ink", dots: 3, x: rest.map((each) => each.x[first]), y: rest.map((each) => each.y) },
+    ],
+    handles: context.slice(0, Math.min(HELD, examples)).map((each, n) => ({
+      name: `example ${n + 1}`, x: each.x[first], y: each.y, color: "ink", to: (to, label) => ({ moved: moved(byHand, n + 1, to, label) }) })),
+  };
+}
+
+export function show({ w, context, queries, all, order, errors, expected }, state) {
+  const { eigenvalues, examples, components, noise } = state, byHand = state.moved.length / 3;
   const dim = w.length, m = Math.min(components, dim), now = all[examples - 1], e = axis(dim).map((_, i) => axis(dim)[order[i]]);
   const lengths = context.map((_, n) => n + 1), names = NAMES.map((name, i) => (i < 2 ? name : `${name} (${m})`));
   const dot = (guess, x) => x.reduce((total, each, d) => total + each * guess[d], 0);
@@ -91,7 +117,7 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
   const shown = Math.min(examples, 9), tokens = [...context.slice(0, shown), queries[0]];
   const values = [...e.map((_, d) => tokens.map((each) => each.x[d])), tokens.map((each, n) => (n < shown ? each.y : 0))].flat();
   return {
-    summary: `After ${count(examples, "example")} the expected squared error at a query is `
+    summary: `${byHand ? `${count(byHand, "example")} set by hand, with labels that are no task's. ` : ""}After ${count(examples, "example")} the expected squared error at a query is `
       + `${names.map((name, i) => `${small(errors[examples - 1][i])} for ${name}`).join(", ")}. `
       + `Over all tasks attention with ${count(m, "component")} has ${format(expected[examples - 1][m])}${noise ? " without noise" : ""}.`,
     panels: [
@@ -103,6 +129,7 @@ export function show({ w, context, queries, all, order, errors, expected }, { ei
           { name: "attention, mean", label: "its mean", color: "theory", dashed: true, x: lengths, y: expected.map((each) => each[m]) },
         ],
       },
+      along(order, { w, context }, now, names, state),
       {
         title: `Answers to ${QUERIES} queries`,
         x: { label: "true answer", min: -reach, max: reach }, y: { label: "predicted", min: -reach, max: reach },

@@ -1,6 +1,7 @@
 // Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
 
 import { format } from "./chart.mjs";
+import { moved } from "./controls.mjs";
 import { normals } from "./engine.mjs";
 import { flow, multiTask, oneHead } from "./multihead.mjs";
 import { explorer } from "./shell.mjs";
@@ -8,7 +9,7 @@ import { explorer } from "./shell.mjs";
 const TIMES = 120;
 
 // A start that leans head i to task i (μ twice as large there), each number times a random one.
-export function begin({ heads, tasks, spread, seed }) {
+export function begin({ heads, tasks, spread, seed, moved: byHand = [] }) {
   const size = heads * tasks, draws = normals(seed, 2 * size);
   const omega = new Float64Array(size), mu = new Float64Array(size);
   for (let i = 0; i < size; i++) {
@@ -16,7 +17,30 @@ export function begin({ heads, tasks, spread, seed }) {
     omega[i] = 0.01 * Math.exp((spread / 2) * draws[i]);
     mu[i] = lean * Math.exp((spread / 2) * draws[size + i]);
   }
+  for (let i = 0; i < byHand.length; i += 3) {
+    const head = Math.floor(byHand[i] / 10), task = byHand[i] % 10, at = (head - 1) * tasks + task - 1;
+    if (head <= heads && task <= tasks) [omega[at], mu[at]] = [byHand[i + 1], byHand[i + 2]];
+  }
   return [omega, mu];
+}
+
+// Every head's way in the plane of ω and μ, a curve for each task; where it starts is a handle.
+function plane(path, owner, { heads, tasks, moved: byHand }, row) {
+  const ways = Array.from({ length: heads * tasks }, (_, i) => {
+    const h = Math.floor(i / tasks), task = i % tasks, own = owner[task] === h, column = (rows) => rows.map((each) => each[i]);
+    return { tags: [`head ${h + 1}`, `task ${task + 1}`], name: `head ${h + 1}, task ${task + 1}`, own, color: own ? task : "quiet",
+             code: 10 * (h + 1) + task + 1, x: column(path.omega), y: column(path.mu) };
+  });
+  return {
+    title: "From start to end; drag a start", plane: true,
+    x: { label: "ω", min: 0.002, max: 1, log: true }, y: { label: "μ", min: 0.005, max: 10, log: true },  // what decays further leaves it
+    series: [
+      ...ways.map((each) => ({ ...each, label: false })).sort((a, b) => a.own - b.own),
+      { name: "now", label: false, color: "ink", ring: true, dots: 4.5, x: ways.map(({ x }) => x[row]), y: ways.map(({ y }) => y[row]) },
+    ],
+    handles: ways.map(({ name, tags, color, code, x, y }) => ({ name: `start of ${name}`, tags, color, x: x[0], y: y[0],
+                                                                to: (omega, mu) => ({ moved: moved(byHand, code, omega, mu) }) })),
+  };
 }
 
 const total = (losses) => losses.reduce((a, b) => a + b, 0);
@@ -50,7 +74,8 @@ function account(finished, horizon) {
     + `${said.length === 1 ? "is" : "are"} done${said.length ? `: ${said.join(", ")}` : ""}.`;
 }
 
-export function show({ step, path, losses, owner, ends, finished, limit, phases }, { heads, tasks, horizon }, row) {
+export function show({ step, path, losses, owner, ends, finished, limit, phases }, state, row) {
+  const { heads, tasks, horizon } = state;
   const x = { label: "time (sum of learning rates)", min: 0, max: horizon }, cursor = step[row];
   const marks = phases.flatMap((at, i) => (at === null ? [] : [{ x: at, name: ["emergence", "convergence"][i] }]));
   const lines = (rows, name) => Array.from({ length: heads * tasks }, (_, i) => {
@@ -71,6 +96,7 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
         title: "Loss, all tasks together", x, cursor, marks, y: { label: "loss", min: 0, max: 1.06 * losses[0] },
         levels: [{ y: limit, name: "limit" }], series: [{ name: "loss", label: false, color: "ink", x: step, y: losses }],
       },
+      plane(path, owner, state, row),
       {
         title: "Who does what: μω", x: { label: "task" }, y: { label: "head" },
         heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: owner.map((_, i) => i + 1), values: share, max: 1 },

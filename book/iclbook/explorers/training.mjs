@@ -100,6 +100,27 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
   return loss / sequences;
 }
 
+// What the tokens of the first sequence weigh: with each head of softmax (linear: its score over T), and what
+// each adds to the answer, Σ_h weight v_h·token.
+export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, tokens }) {
+  const size = dim + 1, query = (length - 1) * size, adds = Array(length).fill(0), looks = [];
+  form();
+  for (let h = 0; h < heads; h++) {
+    const look = [];
+    for (let n = 0; n < length; n++) {
+      let score = 0;
+      for (let d = 0; d < dim; d++)
+        for (let a = 0; a < size; a++) score += tokens[query + d] * w[(h * dim + d) * size + a] * tokens[n * size + a];
+      look.push(score);
+    }
+    const top = Math.max(...look), powers = look.map((each) => Math.exp(each - top)), mass = powers.reduce((total, each) => total + each);
+    looks.push(softmax ? powers.map((each) => each / mass) : look.map((each) => each / length));
+    for (let n = 0; n < length; n++)
+      for (let a = 0; a < size; a++) adds[n] += looks[h][n] * v[h * size + a] * tokens[n * size + a];
+  }
+  return { looks, adds };
+}
+
 // One model: step() moves it once and returns the loss from before.
 export function trainee(softmax, model, data, lr) {
   const { kind, dim, heads } = model, size = dim + 1, first = start(model);
@@ -112,11 +133,14 @@ export function trainee(softmax, model, data, lr) {
       else for (let d = 0; d < dim; d++) w[(h * dim + d) * size + a] = u[(h * dim + a) * dim + d];
     }
   }
-  const step = () => {
+  const form = () => {
     if (kind === "separate")
       for (let h = 0; h < heads; h++)
         for (let d = 0; d < dim; d++)
           for (let a = 0; a < size; a++) w[(h * dim + d) * size + a] = query[h * dim + d] * key[h * size + a];
+  };
+  const step = () => {
+    form();
     const loss = attentionPass(softmax, heads, w, v, data, dw, dv);
     for (let i = 0; i < v.length; i++) v[i] -= lr * dv[i];
     if (kind === "merged") for (let i = 0; i < w.length; i++) w[i] -= lr * dw[i];
@@ -135,18 +159,20 @@ export function trainee(softmax, model, data, lr) {
       }
     return loss;
   };
-  return { step, w, v, key, query };
+  return { step, form, w, v, key, query };
 }
 
 // The worker itself: told a setting, it trains both models a slice of time after another.
 export function work() {
   const SLICE = 60;
   let run = null, waiting = null;
+  const seen = () => [true, false].map((softmax, i) => tokenWeights(softmax, run.heads, run.models[i], run.data));
   const advance = (atMost) => {
     const until = performance.now() + SLICE;
     for (let n = 0; n < atMost && run.left === null && run.at <= run.steps && performance.now() < until; n++, run.at++) {
       // the heads are those that have this loss: from before the step
       const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
+      if (run.at === run.steps) run.tokens = seen();
       const losses = run.models.map((each) => each.step());
       if (!losses.every((each) => each < 1e3)) run.left = run.at;
       losses.forEach((each, i) => { run.rises[i] += each > run.last[i] * (1 + 1e-9); });
@@ -154,8 +180,9 @@ export function work() {
       if (run.at % run.stride === 0 || run.at === run.steps || run.left !== null) run.rows.push({ at: run.at, losses, value });
     }
     const done = run.at > run.steps || run.left !== null;
-    const { rises, left, rows } = run;
-    postMessage({ rows: rows.splice(0), at: Math.min(run.at, run.steps), done, left, rises });
+    if (!done) run.tokens = seen();
+    const { rises, left, rows, tokens } = run;
+    postMessage({ rows: rows.splice(0), tokens, at: Math.min(run.at, run.steps), done, left, rises });
     return done;
   };
   const go = () => { waiting = advance(Infinity) ? null : setTimeout(go, 0); };
@@ -166,7 +193,7 @@ export function work() {
       data.mean = secondMoments(data);
       const model = { kind: begin.kind, dim, heads: begin.heads, rank: 1, init: begin.init, seed: begin.seed };
       const models = [true, false].map((softmax) => trainee(softmax, model, data, begin.lr));
-      run = { models, dim, heads: begin.heads, at: 0, steps: begin.steps, rises: [0, 0], last: [Infinity, Infinity],
+      run = { models, data, dim, heads: begin.heads, at: 0, steps: begin.steps, rises: [0, 0], last: [Infinity, Infinity],
               stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
     }
     if (step) advance(run.stride);

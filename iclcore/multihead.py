@@ -87,13 +87,16 @@ def predict(
 
 
 def sequences(
-    task: MultiTask, batch: int, generator: Any
+    task: MultiTask, batch: int, generator: Any, share: int = 1
 ) -> tuple[
     Float[Any, "batch entries context"],
     Float[Any, "batch entries"],
     Float[Any, "batch tasks"],
 ]:
-    """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32."""
+    """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32.
+
+    ``share`` contexts have the same x, each with its own tasks, noise and query.
+    """
     with needs("torch"):
         import torch
 
@@ -101,10 +104,13 @@ def sequences(
     group = np.repeat(np.arange(tasks), task.dims)
     power = (np.eye(tasks)[:, group] * np.sqrt(task.s / task.d)[:, None]).astype(np.float32)
     G = torch.from_numpy(power) * torch.randn(batch, 1, d, generator=generator)
-    # The last rows begin as the noise of the labels.
-    tokens = torch.randn(batch, d + tasks, task.context, generator=generator)
-    tokens[:, d:] *= task.noise**0.5
-    tokens[:, d:] += G @ tokens[:, :d]
+    x = torch.randn(-(-batch // share), d, task.context, generator=generator)
+    x = x.repeat(share, 1, 1)[:batch]
+    tokens = torch.cat([x, G @ x], 1)
+    if task.noise:
+        tokens[:, d:] += task.noise**0.5 * torch.randn(
+            batch, tasks, task.context, generator=generator
+        )
     query = torch.randn(batch, d + tasks, generator=generator)
     query[:, d:] = 0
     return tokens, query, (G @ query[:, :d, None])[..., 0]

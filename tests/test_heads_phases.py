@@ -151,6 +151,38 @@ def test_the_published_start_is_decomposable_and_stays_so():
         close(theirs[name], ours[name])
 
 
+def test_pairs_have_the_noise_of_the_batch_they_stand_for():
+    """At the start, where ∂Loss/∂μ = 2(s/d)(Σμ p·p(dφ − 1) − r z̄): its variance is 4s²/(dL) over the batch."""
+    task, steps, rate = MultiTask((4,), 20, noise=2.0), 1000, 1e-3
+    start = np.full((1, 1), 1e-9), np.full((1, 1), 1e-6)
+    spread = {}
+    for pairs, batch in ((None, 16), (2, 1600)):
+        run = spectral.train_spectral(task, *start, [(steps * rate, rate)], batch=batch, pairs=pairs)
+        slopes = np.diff(np.log(run.series["mu_task1"][:, 0])) / -2 / rate
+        spread[pairs, batch] = slopes.var() * batch
+    # relative error of a variance of n numbers: √((kurtosis − 1)/n); E r⁴z̄⁴/(E r²z̄²)² = 3(1 + 2/d) = 4.5 for
+    # one context, less for a mean: √(3.5/1000) = 6% at most; three and a half of these
+    for each in spread.values():
+        assert each == pytest.approx(4 * 16 / (4 * 20), rel=0.2)
+    task, *start = pair(20, 1, 0.1)
+    plain, same = (
+        spectral.train_spectral(task, *start, [(0.2, 0.02)], batch=70, pairs=n) for n in (None, 70)
+    )
+    close(same.series["mu_task1"], plain.series["mu_task1"])
+
+
+def test_noise_lowers_the_logarithm():
+    """A step's factor (1 − ηg)² lowers ln μ by η Var g a unit of time, though it raises the mean of μ."""
+    task, rate, batch, steps = MultiTask((4,), 20), 0.2, 1, 6000
+    start = np.full((1, 1), 1e-9), np.full((1, 1), 1e-9)
+    run = spectral.train_spectral(task, *start, [(steps * rate, rate)], batch=batch)
+    change = np.log(run.final["mu"][0, 0] / start[1][0, 0])
+    variance = 4 * 16 / (4 * 20) / batch
+    # the next term of 2 ln(1 − ηg) is −η⁴ E g⁴/2 a step, E g⁴ = 3(1 + 2/d) Var²
+    lost = steps * (rate**2 * variance + rate**4 * 4.5 * variance**2 / 2)
+    assert abs(change + lost) < 4 * 2 * rate * np.sqrt(steps * variance)
+
+
 def test_departure_is_recorded_and_is_noise():
     """Zero at the start, and then, before anything grows, a sum of steps off the form that are noise."""
     task = MultiTask((3, 3), 20)

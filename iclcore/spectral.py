@@ -147,7 +147,8 @@ def train_spectral(
         "spectral",
         task,
         schedule,
-        {"batch": batch, "width": width or task.dim, "seed": seed} | ({"pairs": pairs} if pairs else {}),
+        {"batch": batch, "width": width or task.dim, "seed": seed}
+        | ({"pairs": pairs} if pairs else {}),
         read=lambda: {"omega": omega.copy(), "mu": mu.copy()},
         step=step,
         final=lambda: {"omega": omega, "mu": mu},

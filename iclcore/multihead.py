@@ -19,6 +19,10 @@ from iclcore.spectral import FIGURE_1, MEAN, chunks, descend, mean_and_error
 from iclcore.theory.multihead import MultiTask, check
 from iclcore.threads import one_torch_thread
 
+# So many contexts of a batch have the same inputs: most time of a step goes into drawing them. Query and
+# tasks are each context's own, of either sign, so that slopes of two such contexts hardly go together.
+SHARE = 8
+
 
 def start(
     task: MultiTask,
@@ -87,13 +91,16 @@ def predict(
 
 
 def sequences(
-    task: MultiTask, batch: int, generator: Any
+    task: MultiTask, batch: int, generator: Any, share: int = 1
 ) -> tuple[
     Float[Any, "batch entries context"],
     Float[Any, "batch entries"],
     Float[Any, "batch tasks"],
 ]:
-    """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32."""
+    """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32.
+
+    ``share`` contexts have the same x, each with its own tasks, noise and query.
+    """
     with needs("torch"):
         import torch
 
@@ -101,10 +108,15 @@ def sequences(
     group = np.repeat(np.arange(tasks), task.dims)
     power = (np.eye(tasks)[:, group] * np.sqrt(task.s / task.d)[:, None]).astype(np.float32)
     G = torch.from_numpy(power) * torch.randn(batch, 1, d, generator=generator)
-    # The last rows begin as the noise of the labels.
-    tokens = torch.randn(batch, d + tasks, task.context, generator=generator)
-    tokens[:, d:] *= task.noise**0.5
-    tokens[:, d:] += G @ tokens[:, :d]
+    x = torch.randn(-(-batch // share), d, task.context, generator=generator)
+    tokens = torch.empty(batch, d + tasks, task.context)
+    for part in tokens.split(len(x)):
+        part[:, :d] = x[: len(part)]
+    tokens[:, d:] = G @ tokens[:, :d]
+    if task.noise:
+        tokens[:, d:] += task.noise**0.5 * torch.randn(
+            batch, tasks, task.context, generator=generator
+        )
     query = torch.randn(batch, d + tasks, generator=generator)
     query[:, d:] = 0
     return tokens, query, (G @ query[:, :d, None])[..., 0]
@@ -123,6 +135,7 @@ def train_full(
 ) -> History:
     """SGD on all matrices, in float32: its round-off is far below the noise of a batch.
 
+    Contexts of a step share inputs (see SHARE), which changes neither its mean nor, visibly, its noise.
     One seed is one stream of contexts, the same with and without ``softmax``.
     """
     with needs("torch"):
@@ -133,7 +146,7 @@ def train_full(
     return _sgd(
         task,
         start(task, omega0, mu0, width),
-        lambda: sequences(task, batch, generator),
+        lambda: sequences(task, batch, generator, SHARE),
         schedule,
         {"batch": batch, "seed": seed, "softmax": softmax},
     )

@@ -105,20 +105,38 @@ def train_spectral(
     batch: int = 256,
     width: int | None = None,
     seed: int = 0,
+    pairs: int | None = None,
 ) -> History:
     """SGD on balanced decomposable weights, in float64: K = ±Q and O = ±Vᵀ are multiples of identities.
 
     A step on k = √(|ω|√d_e) with ω's sign in Q multiplies it by 1 − η sign(ω) ∂Loss/∂ω/(d√d_e).
+
+    ``pairs`` of a context and its mirror image, z and −z, may stand for ``batch``: of a slope's part
+    that is odd in z the share √(pairs/batch) is left. While ω is small nearly all noise is odd, and
+    then it is that of ``batch`` contexts; the mean is right at any time.
     """
     check(task, omega0, mu0)
-    rng, sizes = np.random.default_rng(seed), chunks(batch)
+    whole("batch", batch)
+    drawn = batch if pairs is None else whole("pairs", pairs)
+    rng, sizes = np.random.default_rng(seed), chunks(drawn)
+    odd = np.sqrt(drawn / batch)
     omega, mu = np.array(omega0, dtype=float), np.array(mu0, dtype=float)
     root = root_width(task, width) * task.d
 
+    def slopes(size: int) -> tuple[float, np.ndarray, np.ndarray]:
+        r, z = draw(task, size, rng)
+        seen = spectral_gradient(task, omega, mu, r, z)
+        if pairs is None:
+            return seen
+        mirrored = spectral_gradient(task, omega, mu, r, -z)
+        return tuple(
+            ((1 + odd) * a + (1 - odd) * b) / 2 for a, b in zip(seen, mirrored, strict=True)
+        )
+
     def step(rate: float) -> float:
-        parts = [spectral_gradient(task, omega, mu, *draw(task, size, rng)) for size in sizes]
+        parts = [slopes(size) for size in sizes]
         value, by_omega, by_mu = (
-            sum(size * part[k] for size, part in zip(sizes, parts, strict=True)) / batch
+            sum(size * part[k] for size, part in zip(sizes, parts, strict=True)) / drawn
             for k in range(3)
         )
         omega[:] *= (1 - rate * np.sign(omega) * by_omega / root) ** 2
@@ -129,7 +147,8 @@ def train_spectral(
         "spectral",
         task,
         schedule,
-        {"batch": batch, "width": width or task.dim, "seed": seed},
+        {"batch": batch, "width": width or task.dim, "seed": seed}
+        | ({"pairs": pairs} if pairs else {}),
         read=lambda: {"omega": omega.copy(), "mu": mu.copy()},
         step=step,
         final=lambda: {"omega": omega, "mu": mu},

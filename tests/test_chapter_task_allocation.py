@@ -72,6 +72,22 @@ def test_the_published_start():
     assert 60 < said("passed .0f") < 90
 
 
+def test_the_published_start_at_the_published_size():
+    # d_e = 33, of which the race of Figure 1's own start knows nothing, and three times the sum's clock
+    sum_of_tasks = said("phases.race(task, *published, width)[0].min() .0f")
+    assert said("slowly .0f") == pytest.approx(3 * sum_of_tasks / (1 - 1 / 100), rel=0.01)
+    # of 10,000 whole contexts a step at rate .01: 2√(ηt Var/n), Var = 4s²(φ + 2/d)/(9L)
+    wander = 2 * (0.01 * 869 * 4 * 100 * 1.2 / 900 / 10_000) ** 0.5
+    assert said("wander .2f") == pytest.approx(wander, abs=0.005)
+    # ln μ wanders until the race ends, a wait by √(1/3) of at most as much; three of these
+    for half in (said("min(half_times) .0f"), said("max(half_times) .0f")):
+        assert abs(half - said("slowly .0f")) < 3 * 869 * wander / 3**0.5
+    assert said("limit_of_three .2f") == pytest.approx(said("exact") / 3, abs=0.01)
+    enough = 10 * 1.2 * (100 * 33) ** 0.5 / 3
+    assert said("loses / gains .0f") == pytest.approx(enough, abs=0.5)
+    assert enough > 128 and said("0.01 * loses / gains .1f") < 10_000
+
+
 def test_one_task():
     # μ starts on its best, falls behind while ω rises, and has caught up after the fastest point.
     shares = [said(f"share_of_best({w}) .2f") for w in ("0.05", "0.1", "0.15")]

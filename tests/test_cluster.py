@@ -132,6 +132,15 @@ def test_a_worker_dies_and_nothing_is_lost_or_twice(cluster, local, in_folder):
     same(in_folder / "there", local)
 
 
+def test_a_sweep_of_the_population_is_like_any_other(cluster, in_folder):
+    """No draw goes to the workers, and no averages: the engine of many dimensions, and that of averages."""
+    line = "--grid 'in_dim=2,40 seed=0:2' --model attnS --trainset_size inf --epoch 30"
+    for where in ("--out here", f"--out there --scheduler {cluster.address}"):
+        assert main(["sweep", *shlex.split(f"{line} {where}")]) == 0
+    same(in_folder / "here", in_folder / "there")
+    assert len(files(in_folder / "there")) == 4
+
+
 def test_own_sequences_go_to_the_workers(cluster, in_folder):
     """13 MB of them, of which no library complains."""
     data = RegressionTask().sample(10_000)

@@ -90,6 +90,54 @@ def test_adam_by_default_is_that_of_torch():
     assert (ours.eps, ours.weight_decay) == (by_default["eps"], by_default["weight_decay"])
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+def test_ten_thousand_steps_of_adam_are_those_of_torch(decay):
+    """torch.optim.Adam, given the plain gradient: to 1e-9 for as long as starts moved by 1e-13 stay so near.
+
+    Not for longer: where gradients vanish Adam divides by what is left of their squares, and the last bit
+    of a weight grows as anything else does. A step rounds some 1e-16 of each weight, a thousandth of 1e-13.
+    """
+    model, data, rule = (
+        MergedAttention(heads=2, init=0.1),
+        TASK.sample(40, seed=1),
+        Adam(weight_decay=decay),
+    )
+    start, moments, draws = (
+        model.start(3, seed=3),
+        of_sequences(data, model),
+        np.random.default_rng(0),
+    )
+    line = torch.nn.Parameter(torch.tensor(np.concatenate([w.ravel() for w in start.values()])))
+    line.grad = torch.zeros_like(line)
+
+    def parts(of):
+        cuts = np.cumsum([w.size for w in start.values()])
+        return {
+            n: p.reshape(start[n].shape) for n, p in zip(start, np.split(of, cuts), strict=False)
+        }
+
+    weights, slopes = (model.factors(parts(of.data.numpy()), 3) for of in (line, line.grad))
+    optimizer, theirs = torch_rule(rule, 1e-3)([line]), []
+    for step in range(10_000):
+        if step % 100 == 0:
+            theirs.append(line.detach().numpy().copy())
+        for slope, given in zip(slopes, gradient(weights, moments), strict=True):
+            slope[...] = given
+        optimizer.step()
+
+    def ours(begin):
+        run = train(model, moments, 10_000, 1e-3, start=begin, optimizer=rule, snapshots=100)
+        return np.concatenate([run.snapshots[n][:100].reshape(100, -1) for n in start], axis=1)
+
+    own, moved = ours(start), []
+    for _ in range(3):
+        shifted = {n: w * (1 + 1e-13 * draws.standard_normal(w.shape)) for n, w in start.items()}
+        moved.append(np.abs(ours(shifted) - own).max(axis=1))
+    near = np.maximum.accumulate(np.max(moved, axis=0)) < 1e-9
+    assert near.sum() > 40  # 4,000 steps: the runs are compared where all is learned, too
+    close(own[near], np.array(theirs)[near])
+
+
 def test_a_run_goes_on_where_it_was():
     """Steps are taken in blocks whose size a clock decides: what the rule keeps must outlast them."""
     model, data = SeparateAttention(heads=2, init=0.2), TASK.sample(30)

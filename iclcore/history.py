@@ -22,7 +22,7 @@ WEIGHTS = ("start", "snapshots", "final")
 ENDS = ("finished", "interrupted", "diverged")
 
 
-@dataclass
+@dataclass(repr=False)
 class History:
     """One run: ``series`` a row a step (``loss`` and whatever else was recorded, each (steps,) or
     (steps, H)), every row from before its step; weights at the chosen steps and at the end.
@@ -30,7 +30,8 @@ class History:
     ``steps`` numbers the rows; ``snapshots[name][i]`` are the weights before step ``kept[i]``, ``start`` and
     ``final`` the first and the last.
     ``ended`` is ``finished``, ``interrupted`` or ``diverged``: then the last loss is not finite.
-    ``past_edge``: of a run whose loss rises, the step from which learning rate × sharpness exceeds 2.
+    ``past_edge``: of a run whose loss rises, the step from which learning rate × sharpness exceeds 2, as
+    sweeps and the command line look it up; in Python ``iclcore.edge.past_edge`` does.
     """
 
     series: dict[str, np.ndarray]
@@ -51,6 +52,20 @@ class History:
     def __post_init__(self) -> None:
         if self.steps is None:
             self.steps = np.arange(len(self.loss))
+
+    def __repr__(self) -> str:
+        """What was run and how it ended, on a line; a rise of the loss is what one would not see."""
+        known = ", ".join(
+            f"{name}({', '.join(f'{k}={v!r}' for k, v in value.items())})"
+            if isinstance(value, dict)
+            else f"{name} {value}"
+            for name, value in self.settings.items()
+        )
+        rises = np.flatnonzero(self.loss[1:] > self.loss[:-1] * (1 + 1e-6))  # by no rounding
+        return (
+            f"History({known}; {self.ended} at step {self.steps[-1]:,}, loss {self.loss[0]:.4g} to "
+            f"{self.loss[-1]:.4g}{f', first rising at step {self.steps[rises[0]]:,}' if len(rises) else ''})"
+        )
 
     @property
     def loss(self) -> np.ndarray:

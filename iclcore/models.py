@@ -155,8 +155,14 @@ MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, C
 
 
 def trainable(name: str, value: object) -> Model:
-    """One of the models that engines know."""
-    return instance(name, value, *MODELS.values())
+    """One of the models that engines know; of a subclass they would not see what it adds."""
+    model = instance(name, value, *MODELS.values())
+    if type(model) not in MODELS.values():
+        raise TypeError(
+            f"{name} takes {' or '.join(MODELS)} itself, not {type(model).__name__}, of which the engines "
+            "do not know what it adds"
+        )
+    return model
 
 
 class Descent:

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore import theory
+from iclcore.checks import instance
 from iclcore.models import CubicMLP, Factors, Model, SeparateAttention
 from iclcore.moments import Features, coefficients, features, of_population
 from iclcore.task import RegressionTask, divide_by
@@ -42,6 +43,11 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     J = ∂c/∂weights. All weights that can move count, not only those of the paper's subspace: what
     leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
     """
+    instance("task", task, RegressionTask)
+    if model.softmax:
+        raise ValueError(
+            "model takes a linear one: with softmax, even_rate is the edge of the start"
+        )
     slope = jacobian(balanced_end(task, model), features(model, task.dim, task.outputs))
     gram = np.kron(np.eye(task.outputs), of_population(task, model).gram) / task.outputs
     return float(1 / np.linalg.eigvalsh(slope.T @ gram @ slope)[-1])

@@ -193,6 +193,8 @@ class RegressionTask:
         """The task whose inputs have this Λ; ``settings`` are the other fields."""
         covariance = np.asarray(covariance, dtype=float)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
+        if not np.isfinite(covariance).all():
+            raise ValueError("covariance takes finite numbers; there is one that is not")
         if not square or not np.allclose(covariance, covariance.T):
             raise ValueError("covariance takes a symmetric square matrix")
         values, basis = np.linalg.eigh(covariance)

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from iclcore import CubicMLP, MergedAttention
+from iclbook import measure
+from iclcore import (
+    CubicMLP,
+    MergedAttention,
+    RegressionTask,
+    SeparateAttention,
+    stability,
+    theory,
+    train,
+)
 from iclcore.checks import instance, least, positive, whole
 from iclcore.models import Model, feature_count, trainable
 from iclcore.moments import features
@@ -34,6 +43,27 @@ def test_what_is_taken():
     assert whole("size", 2**63 - 1) == 2**63 - 1
     assert positive("size", 1.7e308) == 1.7e308
     assert trainable("model", MergedAttention()) == MergedAttention()
+
+
+class Biased(MergedAttention):
+    """What the engines would train without its bias."""
+
+
+def test_what_would_silently_be_of_another_model_is_refused():
+    task, other = RegressionTask(dim=3, context=5), RegressionTask(dim=4, context=5)
+    wide, flat = SeparateAttention(heads=2, rank=2), SeparateAttention(heads=2)
+    runs = [train(model, task, 2, 0.01) for model in (wide, flat)]
+    with pytest.raises(TypeError, match="itself, not Biased"):
+        train(Biased(), task, 2, 0.01)
+    for run, of in zip(runs, (task, other), strict=True):
+        with pytest.raises(ValueError, match=f"keys of shape .heads, 1, {of.dim + 1}."):
+            theory.staircase(of, run.start)
+    with pytest.raises(ValueError, match="rank-one heads"):
+        measure.courses(runs[0])
+    with pytest.raises(ValueError, match="takes a linear one"):
+        stability.stable_rate(task, SeparateAttention(softmax=True))
+    with pytest.raises(ValueError, match="covariance takes finite numbers"):
+        RegressionTask.of_covariance([[float("nan"), 0], [0, 1]])
 
 
 @pytest.mark.parametrize("model", [MergedAttention(), CubicMLP()])

@@ -62,6 +62,20 @@ def test_history_travels(tmp_path):
     assert not list(tmp_path.glob("*.partial"))
 
 
+def test_a_run_says_on_one_line_what_it_was_and_where_its_loss_rises():
+    task = RegressionTask(dim=3, context=10)
+    calm, wild = (
+        repr(train(SeparateAttention(heads=3, init=0.05), task, 2000, lr, seed=1))
+        for lr in (0.05, 0.3)
+    )
+    assert (
+        "SeparateAttention(heads=3" in calm and "lr 0.05; finished at step 1,999, loss 1 to" in calm
+    )
+    assert "first rising at step" in wild and "rising" not in calm + wild.replace(
+        "first rising", ""
+    )
+
+
 def test_half_written_files_do_not_appear(tmp_path, monkeypatch):
     history = train(SeparateAttention(), TASK.sample(20), 3, 0.01)
     monkeypatch.setattr(np, "savez_compressed", lambda file, **_: (file.write(b"half"), 1 / 0))

@@ -45,6 +45,11 @@ def staircase(
     """The drops up to time ``until`` from initial weights alone, nothing fitted."""
     a, b = rates(task, divisor)
     basis = task.eigenvectors
+    shape = np.shape(start.get("key", ()))
+    if shape[1:] != (1, task.dim + 1):
+        raise ValueError(
+            f"start takes keys of shape (heads, 1, {task.dim + 1}), as rank-one attention has, not {shape}"
+        )
     key, query, value = SeparateAttention().factors(start, task.dim)
     pair = np.stack([value[:, 0], key[:, 0]], axis=1)  # one reads what the other returns
     heads, dim = len(pair), task.dim

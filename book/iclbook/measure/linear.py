@@ -40,6 +40,10 @@ def owners(run: History) -> Int[np.ndarray, " H"]:
     first kept step after that: on the last plateau only M is fixed, and keys may go on turning.
     """
     task = known_task(run)
+    if "key" not in run.final or run.final["key"].shape[1] != 1:
+        raise ValueError(
+            "run takes rank-one heads: only these have one eigenvector and its equation"
+        )
     last = {name: run.final[name][None] for name in ("key", "value")}
     keys, values = (
         np.concatenate([run.snapshots[name], last[name]]) if name in run.snapshots else last[name]

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from iclbook.plot.panels import MARKS, Panel, listed, spread
+from iclbook.plot.panels import MARKS, Panel, begun, course, listed, spread
 from iclbook.plot.style import DASHED, PREDICTORS, colours
 
 # by name: y at each x, or x and y, and for marks how far y may be off
@@ -42,11 +42,10 @@ def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel
         axes.legend(fontsize=8)
 
     what = settings.get("ylabel", "points")
-    said = [f"{what[0].upper()}{what[1:]} against {settings.get('xlabel', 'x')}."]
-    for name, (_, y, *_) in theory.items():
-        said.append(f"Dashed, {name}: from {y[0]:.2g} to {y[-1]:.2g}.")
+    said = [f"{begun(what)} against {settings.get('xlabel', 'x')}."]
+    said += [f"Dashed, {name}: {course(y)}." for name, (_, y, *_) in theory.items()]
     for name, (_, y, *_) in simulated.items():
-        found = listed(y, ".3g") if len(y) <= FEW else f"{len(y)}, {spread(y, '.3g')}"
+        found = listed(y, ".3g") if len(y) <= FEW else f"{len(y)} from {spread(y, '.3g')}"
         said.append(f"Marks, {name}: {found}.")
     return Panel(draw, " ".join([*said, says]).strip(), width=6.2, height=3.6)
 

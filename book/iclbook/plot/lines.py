@@ -7,7 +7,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from iclbook.measure import thin
-from iclbook.plot.panels import Panel, listed
+from iclbook.plot.panels import Panel, begun, course, listed
 from iclbook.plot.style import DASHED, GREY, THEORY, colours
 from iclbook.plot.style import levels as draw_levels
 
@@ -54,14 +54,21 @@ def lines(
         if len(names) > 1 or theory.keys() - simulated.keys():
             axes.legend(fontsize=8)
 
-    ends = [f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in simulated.items()]
+    ends = [
+        f"{name}: {y[0]:.3g} to {y[-1]:.3g}"
+        if name.startswith("from")
+        else f"{name} from {y[0]:.3g} to {y[-1]:.3g}"
+        for name, (_, y) in simulated.items()
+    ]
     said = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'x')}: {'; '.join(ends)}"
     said += f". Wide and pale: {', '.join(wide)}" * bool(wide)
     said += f". Dots, a place on each: {listed([y for _, y in marks.values()], '.2g')}" * bool(
         marks
     )
-    said += ". Dashed, the theory" * bool(theory or len(levels)) + "."
-    return Panel(draw, f"{said[0].upper()}{said[1:]}{says and ' ' + says}", width=6.6, height=3.3)
+    told = [f"{name} {course(y)}" for name, (_, y) in theory.items()]
+    told += [f"levels {listed(levels, '.2g')}"] * bool(len(levels))
+    said += f". Dashed, {'; '.join(told)}" * bool(told) + "."
+    return Panel(draw, f"{begun(said)}{says and ' ' + says}", width=6.6, height=3.3)
 
 
 def kinds(
@@ -103,4 +110,4 @@ def kinds(
         )
     over = settings.get("xlabel", "time")
     says = f"{settings['ylabel'].replace('$', '')} over {over}: {'; '.join(said)}."
-    return Panel(draw, f"{says[0].upper()}{says[1:]}")
+    return Panel(draw, begun(says))

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from iclbook.plot.style import Animation, Figure, canvas, drawn
 
@@ -75,6 +76,18 @@ def listed(numbers: Sequence[float], form: str = ".2f") -> str:
     """a, b and c."""
     said = [format(number, form) for number in numbers]
     return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
+
+
+def begun(text: str) -> str:
+    """As a sentence begins; a symbol stays what it is."""
+    return text[0].upper() + text[1:] if text[0].isascii() else text
+
+
+def course(y: Sequence[float]) -> str:
+    """Where a curve begins and ends, once if they look the same."""
+    there = [each for each in y if isfinite(each)]
+    first, last = f"{there[0]:.2g}", f"{there[-1]:.2g}"
+    return f"at {first}" if first == last else f"from {first} to {last}"
 
 
 def spread(numbers: Sequence[float], form: str = ".2f") -> str:

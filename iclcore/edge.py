@@ -16,13 +16,7 @@ from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import MOST_FEATURES, choose, descend
 
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
-ROUNDING = {
-    "moments": 1e-11,
-    "population": 1e-11,
-    "autograd": 1e-11,
-    "rows": 1e-6,
-    "published": 1e-6,
-}
+ROUNDING, IN_FLOAT32 = 1e-11, {"rows": 1e-6, "published": 1e-6}
 AT_A_TIME = 33  # weights looked at in one run
 RISES = 6  # looked into, of those that are the largest so far
 NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
@@ -105,7 +99,7 @@ def _rises(run: History) -> list[int]:
     edge's sets few such records, the growth past the edge many. Of too many some are left out, but
     neither the first nor the largest."""
     rises = np.diff(run.loss)
-    least = ROUNDING[run.engine] * np.maximum.accumulate(run.loss)[:-1]
+    least = IN_FLOAT32.get(run.engine, ROUNDING) * np.maximum.accumulate(run.loss)[:-1]
     records = np.maximum.accumulate(np.maximum(rises, 0))
     found = np.flatnonzero((rises > least) & (np.diff(records, prepend=0) > 0))
     places = np.linspace(0, len(found) - 1, min(RISES, len(found))).astype(int)

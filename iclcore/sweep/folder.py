@@ -46,10 +46,10 @@ class Swept:
         names = dict.fromkeys(name for row in rows for name in row)
         return [name for name in names if len({row.get(name) for row in rows}) > 1]
 
-    def file(self, run: Plan | str) -> Path:
-        return self.folder / "runs" / f"{run if isinstance(run, str) else run.name}.npz"
+    def file(self, run: Plan) -> Path:
+        return self.folder / "runs" / f"{run.name}.npz"
 
-    def history(self, run: Plan | str) -> History:
+    def history(self, run: Plan) -> History:
         return History.from_npz(self.file(run))
 
     def table(self):

@@ -18,14 +18,14 @@ from iclcore.moments import Data
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import AVERAGED, averaged, choose, descend
-from iclcore.versions import here, versions
+from iclcore.versions import PACKAGES, here, versions
 
 Sets = dict[str, Data]
 AFFORDABLE, AT_ONCE = 5e9, 3e7  # scores in all and a step: published, about 20 s and a gigabyte
 
 # python has no say in a training run; the processor has, in its last digits: results of another one
 # are kept
-MATTER = ("iclcore", "numpy", "numba", "scipy", "torch")
+MATTER = ("iclcore", *PACKAGES)
 
 
 @dataclass(frozen=True)

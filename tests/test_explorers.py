@@ -15,7 +15,7 @@ from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
 from iclcore import RegressionTask, theory
-from iclcore.theory import multihead
+from iclcore.theory import icl_risk, multihead
 
 CLASSES = [getattr(explorers, name) for name in explorers.__all__]
 
@@ -174,6 +174,22 @@ def of_task(asked):
     assert np.argmax(errors(asked["noise"]) - errors(0.0)) == 0
 
 
+def of_optimality(asked):
+    kept = [
+        (np.flatnonzero(multihead.one_head(explorers.Optimality(**each).task())[0][0]) + 1).tolist()
+        for each in ({}, asked)
+    ]
+    assert kept == [[1, 2, 3], [2]]
+
+
+def of_beyond(asked):
+    before, after = (
+        icl_risk.length_generalisation(explorer.task(), [explorer.test]).item(0)
+        for explorer in (explorers.Beyond(), explorers.Beyond(**asked))
+    )
+    assert 0.4 < 1 - after / before < 0.6
+
+
 def of_speed(asked):
     naive, moments = np.divide(explorers.Speed(**asked).costs(), explorers.Speed().costs())
     assert (round(naive), round(moments, 1)) == (36, 1.4)
@@ -266,16 +282,61 @@ def test_links_in_the_words_of_a_chapter_set_an_explorer_of_it():
             )
 
 
-def test_no_answer_stands_above_its_question():
-    """What the page says once a guess is made is not said by the chapter before it asks."""
-    for chapter, cells, _ in written():
-        for kind in ASKING:
-            call = f"explorers.{kind.__name__}("
-            place = next((i for i, cell in enumerate(cells) if call in cell.source), 0)
-            above = " ".join(cell.source for cell in cells[:place] if cell.cell_type == "markdown")
-            said = [kind.GUESS["answers"][kind.GUESS["right"]], *kind.GUESS["why"].split(": ")]
-            for words in (each for each in said if len(each) > 20):
-                assert words not in above, f"{chapter}: {words!r} stands above the question"
+SMALL = """a an and are as at be by do does each for from had has have how in instead into is it its like many
+    more much no not of on only out over same that the their them then there these they this to was when where
+    which who with you your now done make give let set gets"""
+WINDOW = 8  # words: what stands so close belongs together
+
+
+def stems(words):
+    """The words of a text without their endings, None for those that every sentence has."""
+    text = re.sub(r"<!--.*?-->|\$.*?\$|\{.*?\}", " ", words.lower(), flags=re.DOTALL)
+    found = re.findall(r"[^\W\d_]+", text)
+    return [None if each in SMALL.split() else each[:5].rstrip("se") for each in found]
+
+
+def told(above, asked):
+    """The words above a question in which its right answer stands beside two things that are asked for."""
+    right = set(stems(asked["answers"][asked["right"]])) - {None}
+    question = set(stems(asked["question"])) - right - {None}
+    found = []
+    for sentence in re.split(r"(?<=[.?!])\s+|\n\s*\n", above):
+        said = stems(sentence)
+        spans = (set(said[i : i + WINDOW]) for i in range(max(1, len(said) - WINDOW + 1)))
+        if any(right <= each and len(question & each) >= 2 for each in spans):
+            found.append(sentence)
+    return found
+
+
+def above(cells, kind):
+    """What a reader of a chapter has read before the explorer asks: its heading too."""
+    call = f"explorers.{kind.__name__}("
+    place = next((i for i, cell in enumerate(cells) if call in cell.source), None)
+    texts = [cell.source for cell in cells[:place] if cell.cell_type == "markdown"]
+    return None if place is None else "\n\n".join([*texts, f"{kind.heading}."])
+
+
+@pytest.mark.parametrize("kind", ASKING, ids=lambda kind: kind.name)
+def test_no_answer_stands_above_its_question(kind):
+    """No sentence above tells what is asked, and none of what the page says afterwards is said before."""
+    texts = [text for _, cells, _ in written() if (text := above(cells, kind)) is not None]
+    for text in texts:
+        assert not told(text, kind.GUESS)
+        for words in re.split(r"[:;.,] ", kind.GUESS["why"]):
+            assert len(words) < 25 or words not in text
+
+
+def test_an_answer_that_stands_above_its_question_is_found():
+    """As merged's did: it asked for the number of drops under a heading that names it."""
+    cells = next(cells for chapter, cells, _ in written() if chapter == "merged")
+    asked = {
+        "question": "Four different eigenvalues: in how many abrupt drops does the loss fall?",
+        "answers": ["in one", "in two", "in four"],
+        "right": 0,
+    }
+    assert any("one abrupt" in each for each in told(above(cells, explorers.Merged), asked))
+    assert told("Merged key and query: one abrupt drop.", asked)
+    assert not told("Merged key and query: one abrupt drop.", {**asked, "right": 1})
 
 
 @pytest.fixture(scope="module")

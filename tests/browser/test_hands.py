@@ -1,8 +1,12 @@
 """What hands do with an explorer: point, drag, swipe, pin, guess, follow the words of a chapter."""
 
+import numpy as np
 import pytest
+from conftest import close
 
 from browser.seen import KINDS, drawing, lines_of
+from iclbook.explorers.start import start
+from iclcore import train
 
 PHONE = {"viewport": {"width": 390, "height": 700}, "has_touch": True, "is_mobile": True}
 SMALL = """() => [...document.querySelectorAll(".ex :is(button, select, input, summary)")]
@@ -337,6 +341,28 @@ def test_a_run_that_leaves_shows_how_high_it_went(visit, site):
     )
     assert highest > 1e3
     assert page.locator("path.ex-cut").count() >= 1
+
+
+@pytest.mark.parametrize("name", ["merged", "rank_one", "low_rank"])
+def test_a_run_on_finite_data_is_pythons(visit, site, name):
+    """Without a kernel: the same start and the same 2,000 sequences, their averages and every weight."""
+    page = visit(f"{site.as_uri()}/{name}.html#{name}?steps=500&context=9")
+    page.get_by_role("button", name="Run on finite data").click()
+    page.locator(".ex-notice", has_text="Trained here on 2,000 drawn sequences").wait_for()
+    frames(page)
+    step, loss = lines_of(page)["Loss", "P = 2,000"]
+    explorer = KINDS[name](steps=500, context=9)
+    values, settings = list(explorer.eigenvalues), {"seed": explorer.seed, "context": 9}
+    data = KINDS["softmax"](eigenvalues=values, **settings).sample(2000)
+    own = start(explorer.model(), np.eye(len(values)), explorer.seed)
+    history = train(explorer.model(), data, 500, explorer.lr, start=own)
+    kept = step < 500
+    close(loss[kept], history.loss[step[kept].astype(int)])
+    assert f"reach on them is {history.floor:.3f}" in page.locator(".ex-notice").inner_text()
+    page.get_by_label("seed, number").fill("4")
+    page.get_by_label("seed, number").press("Enter")  # another start is not that run's
+    frames(page)
+    assert ("Loss", "P = 2,000") not in lines_of(page)
 
 
 def test_on_paper_there_is_no_control_and_a_bar_is_seen(visit, site):

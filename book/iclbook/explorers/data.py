@@ -148,7 +148,7 @@ class InWeight(Explorer):
     LEAD = ("share",)
     GUESS = guess(
         "Let one sequence in ten have a task of its own. Which test error is smaller at the end?",
-        ["in-context", "in-weight", "they are equal"],
+        ["the one in context", "the one in weight", "they are equal"],
         1,
         "set the share in context to 0.1",
         "The shared task fills most sequences, and within these steps its weights are remembered; the "

@@ -79,10 +79,13 @@ class Softmax(Explorer):
 
     def data(self) -> Sequences:
         """The page's sequences, in the eigenbasis."""
+        return self.sample(self.sequences)
+
+    def sample(self, sequences: int) -> Sequences:
         values = np.array(self.eigenvalues)
         dim, tokens = len(values), self.context + 1
-        draws = normals(self.seed + 1_000_000, self.sequences * dim * (tokens + 1))
-        draws = draws.reshape(self.sequences, tokens + 1, dim)
+        draws = normals(self.seed + 1_000_000, sequences * dim * (tokens + 1))
+        draws = draws.reshape(sequences, tokens + 1, dim)
         x = draws[:, 1:] * np.sqrt(values)
         return Sequences(x, np.einsum("ptd,pd->pt", x, draws[:, 0])[:, :, None])
 

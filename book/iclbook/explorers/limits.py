@@ -3,7 +3,7 @@
 import numpy as np
 
 from iclbook.explorers import bundle
-from iclbook.explorers.base import Explorer, overlay, real, whole
+from iclbook.explorers.base import Explorer, guess, overlay, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
 from iclcore import spectral
@@ -17,7 +17,34 @@ class Optimality(Explorer):
     """One head on three unequal tasks: where it looks, what it gives up, and what others would lose."""
 
     name = "optimality"
-    heading = "One head on three tasks: what it gives up"
+    heading = "One head on three tasks"
+    LEAD = ("s3", "context")
+    GUESS = guess(
+        "Ten examples instead of 100: how many of the three tasks does the single head still look at?",
+        ["all three", "the first and second", "only the second"],
+        2,
+        "set the context to 10",
+        "With few examples every task is far from done, so the head goes on filling the one that pays most "
+        "for its dimensions, and has spent its attention before the next would pay as much.",
+        context=10,
+    )
+    PRESETS = (
+        preset(
+            "given up",
+            "A tenth of the signal: task 3 gets no attention at all, and the others share what it had.",
+            s3=0.1,
+        ),
+        preset(
+            "the third takes all",
+            "With 50 times the signal it is the others that get nothing: look at the heat maps.",
+            s3=50.0,
+        ),
+        preset(
+            "noisy labels",
+            "Noise makes every task cost more, and leaves the head with the one that pays best.",
+            noise=20.0,
+        ),
+    )
     _esm = bundle.widget(name)
     s1 = real(1.0, "signal of task 1", 0.05, 50, log=True)
     s2 = real(2.0, "signal of task 2", 0.05, 50, log=True)
@@ -100,6 +127,33 @@ class Beyond(Explorer):
 
     name = "beyond"
     heading = "Other lengths, other sharpness, other targets"
+    LEAD = ("test", "context")
+    GUESS = guess(
+        "Trained on 100 examples, tested on 10,000 instead of 400: how much of the loss goes away?",
+        ["nearly all of it", "about half", "hardly any"],
+        1,
+        "set the context at test to 10,000",
+        "The variance goes, with the number of examples; the bias was learned for 100 and stays, and at 400 "
+        "the two are about equal.",
+        test=10_000,
+    )
+    PRESETS = (
+        preset(
+            "trained on few",
+            "Its bias is that of 20 examples: longer contexts at test hardly help it.",
+            context=20,
+        ),
+        preset(
+            "noisy labels",
+            "Noise makes the head answer more timidly: the bias grows with the variance.",
+            noise=2.0,
+        ),
+        preset(
+            "frozen",
+            "Past the last mark a few tokens have all the weight: the exponential law has left the picture.",
+            beta=5.0,
+        ),
+    )
     _esm = bundle.widget(name)
     dim = whole(10, "dimension d", 2, 60)
     context = whole(100, "context L in training", 10, 1000).tag(log=True)

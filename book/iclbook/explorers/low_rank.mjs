@@ -3,12 +3,16 @@
 import { count, format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
 import { axis, column, course, edgeOf, leaving, lossPanel, sharePanel } from "./panels.mjs";
+import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population } from "./theory.mjs";
 
+const modelOf = ({ eigenvalues, heads, rank, init, seed }) => ({ kind: "separate", dim: eigenvalues.length, heads, rank, init, seed });
+const finite = (state) => onSequences(state, start(modelOf(state)));
+
 export function compute({ eigenvalues, context, heads, rank, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context);
-  const model = { kind: "separate", dim: eigenvalues.length, heads, rank, init, seed };
+  const model = modelOf({ eigenvalues, heads, rank, init, seed });
   const run = descend(problem, start(model), { steps, lr, keep: true });
   return { problem, model, run, step: run.step, levels: plateaus(problem), edge: edgeOf(problem, model) };
 }
@@ -44,4 +48,4 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
   };
 }
 
-export const render = explorer({ name: "low_rank", compute, show });
+export const render = explorer({ name: "low_rank", compute, show, finite });

@@ -3,6 +3,7 @@
 import { format } from "./chart.mjs";
 import { descend, projections, start } from "./engine.mjs";
 import { column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
+import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
 import { dropTime, growthRate, learned, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
 
@@ -104,4 +105,9 @@ export function show({ problem, run, levels, c0, small, drawn, drops, drop, edge
   };
 }
 
-export const render = explorer({ name: "merged", compute, show });
+const finite = (state) => {
+  const { eigenvalues, context, heads, init, seed } = state;
+  return onSequences(state, begin(population(eigenvalues, context), { kind: "merged", dim: eigenvalues.length, heads, init, seed }, state));
+};
+
+export const render = explorer({ name: "merged", compute, show, finite });

@@ -99,14 +99,16 @@ export function byHead({ dim, heads, w, v }, index, features) {
 }
 
 // `steps` steps in place; every `stride` of them, from before the step, the loss, c and each head's part of it.
+// `form` makes W of other weights, and `move` moves those instead of it (sample.mjs).
 export function descendMoments(train, weights, { steps, lr, stride }) {
-  const { dim, heads, w, v } = weights;
-  const size = dim + 1, rows = dim * size, index = pairIndex(dim);
+  const { dim, heads, w, v, form = () => {}, move = (dw, rate) => dw.forEach((each, i) => { w[i] -= rate * each; }) } = weights;
+  const size = dim + 1, rows = dim * size, index = pairIndex(dim), dw = new Float64Array(w.length);
   const { gram, cross, power } = train, features = cross.length;
   const c = new Float64Array(features), slope = new Float64Array(features);
   const dv = new Float64Array(size);
   const out = { step: [], loss: [], c: [], heads: [], left: null };
   for (let step = 0; step <= steps; step++) {
+    form();
     collect(weights, index, c);
     let loss = power;
     for (let i = 0; i < features; i++) {
@@ -141,10 +143,11 @@ export function descendMoments(train, weights, { steps, lr, stride }) {
           total += each * v[h * size + b];
           dv[b] += each * weight;
         }
-        w[h * rows + k] = weight - 2 * lr * total;
+        dw[h * rows + k] = total;
       }
       for (let b = 0; b < size; b++) v[h * size + b] -= 2 * lr * dv[b];
     }
+    move(dw, 2 * lr);
   }
   return out;
 }

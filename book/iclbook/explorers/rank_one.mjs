@@ -3,6 +3,7 @@
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
 import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel } from "./panels.mjs";
+import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
 import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
 
@@ -18,9 +19,12 @@ function owners(problem, run, heads) {
   });
 }
 
+const modelOf = ({ eigenvalues, heads, init, seed }) => ({ kind: "separate", dim: eigenvalues.length, heads, rank: 1, init, seed });
+const finite = (state) => onSequences(state, start(modelOf(state)));
+
 export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context);
-  const model = { kind: "separate", dim: eigenvalues.length, heads, rank: 1, init, seed };
+  const model = modelOf({ eigenvalues, heads, init, seed });
   const run = descend(problem, start(model), { steps, lr, keep: true });
   return { problem, model, run, step: run.step, owner: owners(problem, run, heads), levels: plateaus(problem), edge: edgeOf(problem, model) };
 }
@@ -61,4 +65,4 @@ export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }
   };
 }
 
-export const render = explorer({ name: "rank_one", compute, show });
+export const render = explorer({ name: "rank_one", compute, show, finite });

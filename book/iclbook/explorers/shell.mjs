@@ -4,6 +4,7 @@
 //
 // `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it stands.
 // `result.edge` has settings past which words warn ({ lr: 2.9 }), `end` ({ name, value }) how a run ended.
+// `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked.
 // `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
 // A model has get, set, on, off, save_changes; one with `send` has a kernel behind it.
 
@@ -18,7 +19,7 @@ import { liveBar, reducedMotion, timeBar } from "./time.mjs";
 
 const QUIET = 400, STILL = 800;
 
-export function explorer({ name, compute, live, show, data = () => null }) {
+export function explorer({ name, compute, live, show, finite, data = () => null }) {
   return ({ model, el }) => {
     const controls = model.get("controls"), title = model.get("title");
     const id = model.get("place") ?? name, kernel = typeof model.send === "function";
@@ -46,7 +47,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
     const tries = compare({ controls, state, drawing: () => drawing, restore: assume, changed: () => refresh(false) });
     const guides = [guess, presets].map((each) => each(
       { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, assume }));
-    const run = kernel && model.get("finite") ? button("Run on finite data", ask, { class: "ex-run" }) : "";
+    const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
     const fold = button("", () => { small = Boolean(!shown && lead.length); shown = shown || !lead.length ? null : lead; unfold(); },
       { class: "ex-fold" });
     const actions = make("div", { class: "ex-actions" }, run, tries.pinning, button("Reset", reset),
@@ -215,11 +216,12 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     }
 
-    // ---- the kernel's part
+    // ---- a run on finite data, here or in the kernel
     function ask() {
       run.disabled = true;
       say("Training on finite data …");
-      model.send({ run: true });
+      if (kernel) model.send({ run: true });
+      else setTimeout(() => hear(finite(state)), 30);  // the words above are painted before
     }
     function hear(message) {
       run.disabled = false;
@@ -236,7 +238,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       refresh(key !== "at");
     }]);
     for (const [event, handler] of heard) model.on(event, handler);
-    if (run) model.on("msg:custom", hear);
+    if (run && kernel) model.on("msg:custom", hear);
 
     // ---- links: the one that the page was opened with, and those in its text
     function follow() {
@@ -285,7 +287,7 @@ export function explorer({ name, compute, live, show, data = () => null }) {
       removeEventListener("hashchange", follow);
       document.removeEventListener("click", again);
       for (const [event, handler] of heard) model.off(event, handler);
-      if (run) model.off("msg:custom", hear);
+      if (run && kernel) model.off("msg:custom", hear);
     };
   };
 }

@@ -262,6 +262,9 @@ def test_rates_and_speeds_with_noise():
     for at, m, speed in zip(points, best, phases.emergence_speed(task, points[:, None], width)):  # noqa: B905
         by_omega, _ = theory.gradient(task, np.array([[at]]), np.array([[m]]))
         close(-2 / np.sqrt(width) * at / 10 * by_omega[0, 0], speed[0])
+    # and along its path: no slope by μ
+    for at, m in zip(*phases.emergence(task, np.array([0.05]), [0, 1, 2], width), strict=True):
+        close(theory.gradient(task, at[None], m[None])[1], np.zeros((1, 1)), within=1e-12)
     # a second head's μ, its ω being 0
     _, by_mu = theory.gradient(task, np.array([*omega, [0.0]]), np.array([*mu, [-1e-9]]))
     close(2 * by_mu[1, 0], phases.saddle_rate(task)[0], within=1e-6)

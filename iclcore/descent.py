@@ -104,7 +104,7 @@ class BatchDescent(MomentDescent):
         self.measure(tests)
         self.draws = train.task.batches(batch, seed)
         self.at_a_time = max(1, CHUNK // batch)
-        self.divisor = model.divisor
+        self.divisor, self.places = model.divisor, self.kind.places
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         blocks = []
@@ -123,7 +123,7 @@ class BatchDescent(MomentDescent):
         phi = np.empty((len(drawn.lengths), len(drawn), self.kind.size))
         for tokens, rows in zip(drawn.lengths, phi, strict=True):
             x, y = drawn.x[:, :tokens], drawn.y[:, :tokens]
-            fill_features(x, y, *self.kind.places, divide_by(self.divisor, tokens), rows)
+            fill_features(x, y, *self.places, divide_by(self.divisor, tokens), rows)
         target = drawn.y[:, [tokens - 1 for tokens in drawn.lengths]].swapaxes(0, 1)
         return phi.reshape(-1, self.kind.size), target.reshape(-1, drawn.y.shape[2])
 

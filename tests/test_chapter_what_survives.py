@@ -22,6 +22,7 @@ def test_gradient_descent_is_flow_to_first_order():
     whole, half = said("late[0] .2%"), said("late[1] .2%")
     # each is rounded by half of its last digit, and the next order is the square of what is left
     assert whole < 0.005 and abs(half / whole - 0.5) < 0.5e-4 / half + whole
+    assert said("halved .1%") < 0.01
 
 
 def test_all_stairs_are_there_but_under_adam():

@@ -7,7 +7,7 @@ This is exact for a finite set, and a step on it costs the same whatever the num
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,7 +36,7 @@ class Features:
     def size(self) -> int:
         return self.dim * self.pairs
 
-    @property
+    @cached_property  # asked for at each batch
     def places(self) -> Int[np.ndarray, "2 pairs"]:
         """For each pair an (a, b), as indices into S."""
         a, b = np.unravel_index(np.unique(self.pair, return_index=True)[1], self.pair.shape)

@@ -21,6 +21,10 @@ def test_half_of_the_heads_read_labels_and_the_start_says_which():
     assert learned > 90
     # a fair coin for each head: three standard deviations
     assert abs(labels / learned - 0.5) < 3 * 0.5 / learned**0.5
+    # two standard deviations of a standard deviation from so many starts
+    assert (
+        abs(said("share.std(ddof=1) .2f") / said("coin .2f") - 1) < 2 / (2 * said("seeds")) ** 0.5
+    )
     drops = said("len(calls)")
     assert said("int(calls[:, 0].sum())") >= 0.95 * drops <= said("int(calls[:, 1].sum())")
     assert said("np.median(np.abs(calls[:, 2] - 1)) .1%") < 0.03

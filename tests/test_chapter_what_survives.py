@@ -22,6 +22,7 @@ def test_gradient_descent_is_flow_to_first_order():
     whole, half = said("late[0] .2%"), said("late[1] .2%")
     # each is rounded by half of its last digit, and the next order is the square of what is left
     assert whole < 0.005 and abs(half / whole - 0.5) < 0.5e-4 / half + whole
+    assert said("halved .1%") < 0.01
 
 
 def test_all_stairs_are_there_but_under_adam():
@@ -42,15 +43,51 @@ def test_waits():
     adam = said('found["Adam"][[0, -1]] ,.0f')
     decades = said("np.log10(inits[0] / inits[-1]) .1f")
     assert abs(math.log10(plain[1] / plain[0]) - decades) < 0.02  # the largest weights are 3% off
-    assert 2 < math.log10(heavy[1] / heavy[0]) < decades and abs(adam[0] - adam[1]) <= 2
-    # the limit of small weights: errors are of their first order, 1e-3 of a limit of 0.4
-    assert said('off["gradient descent"][-3:].max() .1%') <= 0.003
-    assert said('off["momentum 0.9"][-3:].max() .1%') <= 0.005
+    assert 1.6 < math.log10(heavy[1] / heavy[0]) < decades and abs(adam[0] - adam[1]) <= 2
+    # the limit of small weights: errors are of their first order, 3e-3 of a limit of 0.4
+    assert said('off["gradient descent"][-3:].max() .1%') <= 0.008
+    assert said('off["momentum 0.9"][-3:].max() .1%') <= 0.012
     assert said('off["Adam"][1:].max() .0%') <= 0.03
     assert (
         abs(said("lag[0] - lag[1] .0f") - said("18 * np.log(10) .0f")) <= 3
     )  # as in test_optimisers
     assert said("lowest .2f") > said("levels[1] .4f")
+
+
+def test_rests_of_adam_hang_on_the_axes():
+    """160 runs: a share is known to 0.04. The last stair is rested on for more than the first drop takes."""
+    one, two, three = said("(stays[:-1] > 100).mean((0, 1)) .0%")
+    assert one < 0.1 < 0.2 < two < 0.5 < 0.8 < three
+    low, high = said("middle[:-1].min(0) ,.0f"), said("middle[:-1].max(0) ,.0f")
+    assert low[2] > first(ADAM) and high[0] < first(ADAM) and high[1] > 10 * low[1]
+    assert max(said("middle[-1] ,.0f")) < 0.5 * first(ADAM)  # eigenvectors along the axes
+
+
+def test_adam_on_drawn_data_rests_on_the_last_stair_alone():
+    for name in ("on_samples", "on_batches"):
+        begins, *_, last = said(f"{name}[0] ,.0f"), *said(f"{name}[3:] ,.0f")
+        assert abs(begins / first(ADAM) - 1) < 0.3 and last > 2 * rests(ADAM)[-1]
+
+
+def test_adam_at_five_rates():
+    rates, told = said("rates .2g"), said("by_rate ,.0f")
+    off = said("rate_off .0%")
+    assert len(rates) == 5 and told == sorted(told, reverse=True)
+    # a start of 0.001 is 0.001/√5 to 0.001/lr steps ahead or behind; and a step is one of told
+    assert all(each < 0.03 + 1 / steps for each, steps in zip(off, told, strict=True))
+
+
+def test_decay_stops_adam_at_a_threshold():
+    """Its own does not follow weights below its rate; that of descent does."""
+    adam, descent = said("stops[:, 0] .1g"), said("stops[:, 1] .1g")
+    assert adam[0] > adam[1] == adam[2] and [round(descent[0] / each) for each in descent] == [
+        1,
+        10,
+        100,
+    ]
+    decayed = said('drops["Adam, decay"][0] ,.0f')
+    assert abs(decayed - first(ADAM)) <= 3  # γ = 0.006, under the threshold: as without
+    assert max(rests("Adam, decay")[:-1]) < 0.2 * first(ADAM) < rests("Adam, decay")[-1]
 
 
 def test_adam_leaves_the_subspace_on_finite_data():
@@ -69,24 +106,29 @@ def test_decay_stops_the_clock():
 
 
 def test_noise_of_batches_goes_as_rate_over_batch():
-    """Of runs of 4,000 steps and more; the mean over the last eighth has an error of some percent."""
-    one, same, half = (said(f"excess[{i}] .3f") for i in range(3))
-    told = [said(f"predicted_excess[{i}] .3f") for i in range(3)]
-    # of first order: what is off at the larger ratio is off half as much at the smaller
-    assert abs(same - one) <= 0.15 * one and 0.35 < half / one < 0.65
-    assert said("abs(predicted_excess[2] / excess[2] - 1) .0%") < 0.2
-    assert all(
-        0.5 < expected / found < 1.1 for found, expected in zip((one, same), told[:2], strict=True)
-    )
-    assert max(said("rests_at .0f")) < 0.8 * said("spread .0f")
-    firsts = [said(f"first_times[{i}] .1f") for i in range(3)]
+    """Five draws of each; what is neglected is of first order in the ratio, so twice at the larger."""
+    seen = [said(f"excess_mean[{i}] .4f") for i in range(4)]
+    told = [said(f"told_excess[{i}] .4f") for i in range(4)]
+    noise = [said(f"excess_error[{i}] .4f") / 5**0.5 for i in range(4)]
+    assert told[0] == told[1] and abs(told[2] / told[0] - 0.5) < 0.01
+    whole, half = (abs(1 - told[i] / seen[i]) for i in (0, 2))
+    assert half < 0.2 and whole < 2 * half + 3 * noise[0] / seen[0]
+    for i in range(4):
+        assert abs(seen[i] - told[i]) < 0.15 * seen[i] + 4 * noise[i]
+    # tr Σ makes the difference that noise in the labels makes, at one ratio
+    with_noise, without = said('spread["noisy"] .0f'), said('spread["clean"] .0f')
+    assert with_noise > 2.5 * without and 2 < seen[3] / seen[0] < with_noise / without
+
+
+def test_batches_leave_the_first_wait_and_scatter_later_ones():
+    firsts, third = said("came[:, 0] .1f"), said("came[:, 2] .0f")
     assert max(abs(time - said("quiet[0] .1f")) for time in firsts) <= 0.3
-    assert said("last_times[0] .0f") < 0.9 * said("quiet[1] .0f")
-    assert said("last_times[1] .0f") < 0.9 * said("quiet[1] .0f")
+    assert max(third) - min(third) > 0.2 * said("quiet[2] .0f")
+    assert 0 < said("int(last_came.sum())") < said("draws") == 5
 
 
 def test_data_move_heights_and_not_the_first_wait():
-    firsts = said("list(firsts.values()) .1f")
+    firsts = said("[each[0] for each in firsts.values()] .1f")
     # 100,000 sequences know the drive to 1/√100,000 times some two, 0.6%
     assert max(abs(time / firsts[0] - 1) for time in firsts) < 0.01
     lam, n, far = (0.4, 0.3, 0.2, 0.1), 31, []
@@ -100,6 +142,11 @@ def test_data_move_heights_and_not_the_first_wait():
     found = said("list(bends.values())[1:] .2f")
     assert all(abs(a - b) < 0.01 for a, b in zip(found, far, strict=True))
     assert said("max(shift.values()) .2f") <= 0.02
+    # a tenth of the sequences are off by √10 times as much; the sizes of five averages vary by some halves
+    small = said("moved .2f")
+    assert len(small) == 4 and max(small) <= 2 * 10**0.5 * 0.015
+    lasts = said("[each[min(dim, heads) - 1] for each in came_at] .0f")
+    assert max(lasts) - min(lasts) > 20  # they tell little of the last drop
 
 
 def test_few_sequences():
@@ -107,4 +154,9 @@ def test_few_sequences():
     assert said("worst") == said("count") == 60
     assert said("close .0%") < 0.25
     stairs = said("stairs_left")
-    assert stairs[0] == 0 and max(stairs) == 4 and sum(stairs[:4]) < sum(stairs[-4:])
+    assert stairs[0] == 0 and stairs == sorted(stairs) and stairs[-1] == 4
+    assert said("few[np.argmax(np.array(stairs_left) >= dim - 1)] ,d") == 120
+    assert said("few[np.argmax(np.array(stairs_left) >= dim)] ,d") == 480
+    # runs are long enough to have turned, and what is trained on goes on after it
+    assert said('ends["separate"][wide, 3].max() .0%') < 0.5
+    assert said("long[1] .2f") > 1.5 * said("long[2] .2f")

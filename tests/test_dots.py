@@ -12,6 +12,5 @@ def test_points_have_the_colour_of_their_theory():
     assert dashed.get_color() == marks.get_color() != bound.get_color()
     assert dashed.is_dashed() and marks.get_linestyle() == "None"
     assert drawn.alt == (
-        "Error against share. Dashed, one: from 3 to 0.5. Dashed, bound: at 4. "
-        "Marks, one: 2 and 1."
+        "Error against share. Dashed, one: from 3 to 0.5. Dashed, bound: at 4. Marks, one: 2 and 1."
     )

@@ -25,6 +25,9 @@ def test_half_of_the_heads_read_labels_and_the_start_says_which():
     assert (
         abs(said("share.std(ddof=1) .2f") / said("coin .2f") - 1) < 2 / (2 * said("seeds")) ** 0.5
     )
+    # past its edge a run goes on as rounding decides
+    assert said("rate .3f") < said("min(map(measure.edge, free)) .3f")
+    assert said("sum(map(measure.rises, free))") == 0
     drops = said("len(calls)")
     assert said("int(calls[:, 0].sum())") >= 0.95 * drops <= said("int(calls[:, 1].sum())")
     assert said("np.median(np.abs(calls[:, 2] - 1)) .1%") < 0.03

@@ -28,7 +28,7 @@ class Features:
     outputs: int
     pair: Int[np.ndarray, "A B"]
 
-    @property
+    @cached_property
     def pairs(self) -> int:
         return int(self.pair.max()) + 1
 
@@ -36,9 +36,9 @@ class Features:
     def size(self) -> int:
         return self.dim * self.pairs
 
-    @cached_property  # asked for at each batch
+    @cached_property
     def places(self) -> Int[np.ndarray, "2 pairs"]:
-        """For each pair an (a, b), as indices into S."""
+        """For each pair an (a, b), as indices into S; found once: for every batch again would be slow."""
         a, b = np.unravel_index(np.unique(self.pair, return_index=True)[1], self.pair.shape)
         return np.stack([a, b + self.dim + self.outputs - self.pair.shape[1]])
 

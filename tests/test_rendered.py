@@ -55,7 +55,8 @@ def markdown(path):
     if path.suffix == ".md":
         return path.read_text()
     cells = nbformat.read(path, as_version=4).cells
-    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    shown = (c for c in cells if "remove-cell" not in c.metadata.get("tags", []))
+    return "\n\n".join(cell.source for cell in shown if cell.cell_type == "markdown")
 
 
 def headings(source):

@@ -11,6 +11,7 @@ from iclcore.theory.multihead import MultiTask
 
 said = recorded("two_papers")
 TASK = MultiTask((6, 6, 6), context=60, signal=(8.0, 4.0, 2.0))
+START = theory.aligned_start(TASK, omega=0.015, mu=0.075, own=0.15)
 DIGIT = 0.1  # of two numbers printed to .1 each is off by half of it
 
 
@@ -31,21 +32,20 @@ def test_the_start_predicts_the_steps():
     )
     for got, told in linear:  # no 1/L: noise alone, 1.7% to .9% by the same estimate, of one stream
         assert abs(got - told) <= 0.025 * told + DIGIT
-    early = phases.advance(TASK) / phases.race(TASK, *theory.aligned_start(TASK))[0]
-    *first, (last, told_last) = softmax
-    for ahead, noise, (got, told) in zip(early, late, first, strict=False):
-        # 1/L: E Σ p ζ = ω(1 − E|p|²); the advance of the flow, 1.7%; twice the noise
+    early = phases.advance(TASK) / phases.race(TASK, *START)[0]
+    for ahead, noise, (got, told) in zip(early, late, softmax, strict=True):
+        # 1/L: E Σ p ζ = ω(1 − E|p|²); the advance of the flow, 2.6%; twice the noise
         assert abs(got - told) <= (1 / 60 + ahead + 2 * noise) * told + DIGIT
-    # By then noise has grown for 18 units at the saddle rate of the first task, 1 a unit, to its end:
-    # the head that waits subtracts there. It is late by that, on seeds 0 to 3 by up to 15%, or more.
-    since = told_last - said('predicted["softmax"] .1f')[0]
-    assert since * phases.saddle_rate(TASK)[0] > np.log(1e3)
-    assert said("subtracted .1f") < 0 and last > told_last - (early[-1] + 2 * late[-1]) * told_last
+    # a negative μ of another head, which noise began at the first step and the saddle's rate has grown since
+    assert said("phases.saddle_rate(task).max() .1f") == pytest.approx(
+        phases.saddle_rate(TASK).max(), abs=0.05
+    )
+    assert -1 < said("subtracted .1f") < 0
 
 
 def test_what_softmax_costs():
     assert 2 < said('levels["softmax"][-1] / levels["linear"][-1] .1f') < np.e  # e as d/L → 0
-    assert said("grown .0%") == 0.37
+    assert said("grown .0%") == 0.19
     assert said("widest / least_wide .1f") > 1.3
 
 
@@ -56,9 +56,9 @@ def noise_of_a_wait(batch: int) -> np.ndarray:
     of that, so ln μ wanders by 4s √(η t/(L·batch)) up to t, and a wait that depends on μ as μ^−k
     changes by k (1 − t/T) of each step's part: √(1/3) of all.
     """
-    omega, mu = theory.aligned_start(TASK)
+    omega, mu = START
     wait, _ = phases.race(TASK, omega, mu)
-    more, _ = phases.race(TASK, omega, np.where(mu == 0.1, 0.1 * 1.01, mu))
+    more, _ = phases.race(TASK, omega, mu * (1 + 0.01 * np.eye(3)))
     power = -np.log(more / wait) / np.log(1.01)
     walk = 4 * TASK.s * np.sqrt(said("lr") * wait / (TASK.context * batch))
     return power * walk / np.sqrt(3)

@@ -101,8 +101,11 @@ export function byHead({ dim, heads, w, v }, index, features) {
 // `steps` steps in place; every `stride` of them, from before the step, the loss, c and each head's part of it.
 // `form` makes W of other weights, and `move` moves those instead of it (sample.mjs).
 export function descendMoments(train, weights, { steps, lr, stride }) {
-  const { dim, heads, w, v, form = () => {}, move = (dw, rate) => dw.forEach((each, i) => { w[i] -= rate * each; }) } = weights;
+  const { dim, heads, w, v, form = () => {}, move = own } = weights;
   const size = dim + 1, rows = dim * size, index = pairIndex(dim), dw = new Float64Array(w.length);
+  function own(by, rate) {
+    for (let i = 0; i < w.length; i++) w[i] -= rate * by[i];
+  }
   const { gram, cross, power } = train, features = cross.length;
   const c = new Float64Array(features), slope = new Float64Array(features);
   const dv = new Float64Array(size);

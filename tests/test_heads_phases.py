@@ -1,6 +1,8 @@
 """The race of several heads and what comes of it: over contexts, noises and sizes of starts, in the flow
 and in training; where the heads of one task end that start alike; weights that are almost decomposable."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from conftest import close
@@ -235,16 +237,17 @@ def test_departure_is_recorded_and_is_noise():
     """Zero at the start, and then, before anything grows, a sum of steps off the form that are noise."""
     task = MultiTask((3, 3), 20)
     start = theory.aligned_start(task)
-    far = []
-    for batch in (64, 1024):
-        run = multihead.train_full(task, *start, [(0.4, 0.02)], batch=batch)
+    far = {64: [], 1024: []}
+    for batch, seed in product(far, range(4)):
+        run = multihead.train_full(task, *start, [(0.4, 0.02)], batch=batch, seed=seed)
         off = {name: run.series[f"departure_{name}"] for name in ("KQ", "OV")}
         assert all(each[0] == 0 for each in off.values())
         assert multihead.departure(task, run.final).keys() == off.keys()
-        far.append([each[10:].mean() for each in off.values()])
-    # sixteen times the contexts, a quarter: the largest of some ten entries spreads by a third
-    ratio = np.divide(*far)
-    assert np.all((ratio > 2.5) & (ratio < 6)), ratio
+        far[batch].append([each[10:].mean() for each in off.values()])
+    # sixteen times the contexts, a quarter: the largest of some ten entries spreads by a third, the mean of
+    # four by a sixth, a ratio of two by a quarter; three of these are a factor of two
+    ratio = np.divide(*(np.mean(each, 0) for each in far.values()))
+    assert np.all((ratio > 2) & (ratio < 8)), ratio
 
 
 def test_rates_and_speeds_with_noise():

@@ -42,16 +42,16 @@ export function show({ lengths, trained, omega, mu, here, power, exact, parts, b
       + `by e^β²/L to ${three(Math.exp(beta * beta) / context)}. A target's mean comes back ${three(kept[0])} times, its linear part ${three(kept[1])} times.`,
     panels: [
       {
-        title: "Loss on contexts of other lengths", cursor: test, marks: [{ x: context, name: "trained" }],
+        title: "Loss on contexts of other lengths", cursor: test, moves: "test", marks: [{ x: context, name: "trained" }],
         x: { label: "examples at test", min: LENGTHS[0], max: LENGTHS[1], log: true }, y,
         series: [...split(parts, lengths), { name: "trained there", color: "theory", dashed: true, x: lengths, y: best }],
       },
       {
-        title: `Loss on ${format(test)} examples, by the length of training`, cursor: context,
+        title: `Loss on ${format(test)} examples, by the length of training`, cursor: context, moves: "context",
         x: { label: "examples in training", min: TRAINED[0], max: TRAINED[1], log: true }, y, series: split(byTrained, trained),
       },
       {
-        title: "How concentrated softmax is", cursor: beta, x: { label: "sharpness β of the scores", min: 0, max: SHARPEST }, y: { label: "E |p|²", min: 0, max: 1 },
+        title: "How concentrated softmax is", cursor: beta, moves: "beta", x: { label: "sharpness β of the scores", min: 0, max: SHARPEST }, y: { label: "E |p|²", min: 0, max: 1 },
         marks: [{ x: 1, name: "limit of training" }, { x: edge, name: "β² = ½ ln L" }, { x: frozen, name: "β² = 2 ln L" }],
         series: [
           { name: "exact", color: 0, x: betas, y: exact },

@@ -45,7 +45,7 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
       + `${heads} ${heads === 1 ? "head" : "heads"}.`,
     panels: [
       {
-        title: "Where one head looks, by the third task's signal", cursor: s3, x: { label: "signal of task 3", min: SIGNALS[0], max: SIGNALS[1], log: true },
+        title: "Where one head looks, by the third task's signal", cursor: s3, moves: "s3", x: { label: "signal of task 3", min: SIGNALS[0], max: SIGNALS[1], log: true },
         y: { label: "share dω²", min: 0, max: 1.05 },
         series: OWN.map((i) => ({ name: rows[i], color: i, x: signals, y: shares.map((each) => each[i]) })),
       },
@@ -54,7 +54,7 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
         heat: { rows, columns: ["dω²", "ω", "μ", "μω"], max: 1, values: head.flatMap(({ m, omega, mu }) => [Math.E * m, omega, mu, mu * omega]) },
       },
       {
-        title: "Loss of all tasks, as the context grows", cursor: context, x: { label: "context L", min: CONTEXTS[0], max: CONTEXTS[1], log: true },
+        title: "Loss of all tasks, as the context grows", cursor: context, moves: "context", x: { label: "context L", min: CONTEXTS[0], max: CONTEXTS[1], log: true },
         y: { label: "loss", min: 0, max: 1.2 * power },
         series: names.map((name, i) => ({ name, color: tones[i], dashed: name === "Bayes", x: contexts, y: losses.map((each) => total(each[name])) })),
       },

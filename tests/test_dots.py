@@ -14,3 +14,13 @@ def test_points_have_the_colour_of_their_theory():
     assert drawn.alt == (
         "Error against share. Dashed, one: from 3 to 0.5. Dashed, bound: at 4. Marks, one: 2 and 1."
     )
+
+
+def test_a_dashed_curve_says_where_it_begins_and_ends():
+    told = {
+        "two": ([0, 1, 2], [[1.0, 2.0], [0.5, 2.0], [float("nan"), 2.0]]),
+        "flat": ([0, 1], [3.0, 3.0]),
+    }
+    drawn = plot.figure(plot.lines({"ω": ([0, 1], [1.0, 0.25])}, told, xlabel="time", ylabel="ω"))
+    assert drawn.alt.startswith("ω against time: ω from 1 to 0.25. Dashed, ")
+    assert drawn.alt.endswith("two from 1 and 2 to 0.5 and 2; flat at 3.")

@@ -5,7 +5,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+
+import numpy as np
+from jaxtyping import Float
 
 from iclbook.plot.style import Animation, Figure, canvas, drawn
 
@@ -83,10 +85,13 @@ def begun(text: str) -> str:
     return text[0].upper() + text[1:] if text[0].isascii() else text
 
 
-def course(y: Sequence[float]) -> str:
+def course(y: Float[np.ndarray, "t *curves"] | Sequence[float]) -> str:
     """Where a curve begins and ends, once if they look the same."""
-    there = [each for each in y if isfinite(each)]
-    first, last = f"{there[0]:.2g}", f"{there[-1]:.2g}"
+    rows = np.reshape(y, (len(y), -1))  # of one curve, or of several
+    there = rows[np.isfinite(rows).all(axis=1)]
+    if not len(there):
+        return "not reached"
+    first, last = (listed(there[end], ".2g") for end in (0, -1))
     return f"at {first}" if first == last else f"from {first} to {last}"
 
 

@@ -2,6 +2,7 @@
 
 import copy
 
+import build
 import execute
 import numpy as np
 import pictures
@@ -9,6 +10,7 @@ import pytest
 from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+from PIL import Image
 
 from iclbook.explorers import Task
 from iclbook.explorers.data import float32
@@ -149,3 +151,18 @@ def test_a_line_moved_by_half_a_pixel_is_not_the_same(change):
 def test_a_path_without_a_point_is_no_line():
     """Contours and filled areas can have some: none is to be measured from."""
     assert straight(Path(np.full((4, 2), np.nan)), IdentityTransform()) == []
+
+
+def test_a_built_picture_weighs_less_and_looks_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    grey = rng.integers(0, 200, (200, 300), dtype=np.uint8)
+    line = Image.fromarray(np.dstack([grey, grey, grey, np.full_like(grey, 255)]))
+    noise = rng.integers(0, 256, (200, 300, 3), dtype=np.uint8)
+    for name, image in {"line": line, "noise": Image.fromarray(noise)}.items():
+        path = tmp_path / f"{name}.png"
+        image.save(path)
+        before = path.read_bytes()
+        build.lighten(path)
+        now = np.asarray(Image.open(path).convert("RGB"), dtype=int)
+        assert np.abs(now - np.asarray(image.convert("RGB"))).max() <= pictures.VISIBLE
+        assert (path.read_bytes() == before) == (name == "noise")  # too many colours for 256

@@ -1,10 +1,14 @@
 """Build the pages beside those in _build/html, and put them there once they are whole."""
 
+import io
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+from pictures import VISIBLE
+from PIL import Image
 from workplace import ROOT, alone, run, stoppable
 
 JUPYTER_BOOK = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
@@ -31,6 +35,8 @@ def build(command: list[str], root: Path = ROOT) -> int:
             if code:
                 print("the build failed; the pages are as they were", file=sys.stderr)
                 return code
+            for picture in sorted((new / "_build" / "html" / "_images").glob("*.png")):
+                lighten(picture)
             ignore_stops()
             if pages.exists():
                 pages.rename(old)
@@ -40,6 +46,19 @@ def build(command: list[str], root: Path = ROOT) -> int:
             remove(old, new)
     print(f"the book is in {pages.relative_to(root)}/index.html")
     return 0
+
+
+def lighten(picture: Path) -> None:
+    """With 256 colours of its own, a third of the bytes, wherever no one can see the difference."""
+    with Image.open(picture) as image:
+        whole = image.convert("RGB")
+        if image.mode == "P" or image.convert("RGBA").getextrema()[3] != (255, 255):
+            return
+    few, file = whole.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=0), io.BytesIO()
+    few.save(file, format="PNG", optimize=True)
+    off = np.abs(np.asarray(few.convert("RGB"), dtype=int) - np.asarray(whole, dtype=int)).max()
+    if off <= VISIBLE and file.tell() < picture.stat().st_size:
+        picture.write_bytes(file.getvalue())
 
 
 def remove(*folders: Path) -> None:

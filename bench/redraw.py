@@ -7,7 +7,6 @@ A redraw is computing, drawing and the page's layout. Milliseconds are of this m
 divides their median by a fixed loop in the same page, which another machine runs as much faster or slower.
 """
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +15,9 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from tools import firefox
+from tools import browsers
 
 BUILT = Path(__file__).resolve().parent.parent / "_build" / "html"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTH, HEIGHT = 1280, 900
 WARM, MOVES = 12, 36
 DRAWN = """async () => {
@@ -77,7 +75,7 @@ def measure(found: list[Path], go: Callable[[str], Any], evaluate: Callable[...,
 
 
 def main(names: list[str]) -> int:
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = browsers.installed(browsers.CHROMIUM)
     found = pages(names)
     if not browser or not found:
         print(
@@ -97,9 +95,9 @@ def main(names: list[str]) -> int:
             lambda function, *given: page.evaluate(f"(given) => ({function})(...given)", given),
         )
         chromium.close()
-    if firefox.installed():
+    if browsers.installed(browsers.FIREFOX):
         print(f"{'Firefox':28}{heads}")
-        fox = firefox.Firefox(WIDTH, HEIGHT)
+        fox = browsers.Firefox(WIDTH, HEIGHT)
         measure(found, fox.open, fox.evaluate)
         fox.close()
     return 0

@@ -848,3 +848,33 @@ def test_torch_is_loaded_only_to_train_the_whole_model():
         "import sys, iclcore.multihead, iclcore.theory.icl_risk; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("where", ["start", "limit"])
+def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where):
+    """Of a step's gradient in all matrices, and of its part along them, which moves ω and μ: both within
+    four standard errors, which are found from the same draws."""
+    import torch
+
+    task = MultiTask((3, 3), context=20, noise=0.5)
+    at = {"start": theory.aligned_start, "limit": theory.limit}[where](task)
+    weights = {
+        n: torch.tensor(w, requires_grad=True) for n, w in multihead.start(task, *at).items()
+    }
+
+    def slopes(share):
+        generator, found = torch.Generator().manual_seed(share), []
+        for _ in range(400):
+            tokens, query, answer = multihead.sequences(task, 32, generator, share)
+            said = multihead.predict(weights, tokens.double(), query.double(), True)
+            loss = (said - answer.double()).square().sum(1).mean()
+            parts = torch.autograd.grad(loss, list(weights.values()))
+            along = [(p * w).sum() for p, w in zip(parts, weights.values(), strict=True)]
+            found.append((torch.cat([p.ravel() for p in parts]), torch.stack(along).detach()))
+        return [torch.stack(each).numpy() for each in zip(*found, strict=True)]
+
+    for own, shared in zip(slopes(1), slopes(multihead.SHARE), strict=True):
+        spread = [((each - each.mean(0)) ** 2).sum(1) for each in (own, shared)]
+        noise, other = (each.mean() for each in spread)
+        error = np.hypot(*(each.std() / len(each) ** 0.5 for each in spread))
+        assert abs(other - noise) < 4 * error < 0.5 * noise

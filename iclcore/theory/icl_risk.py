@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from numpy.polynomial.hermite_e import hermevander
-from scipy.special import factorial
 from scipy.stats import chi
 
 from iclcore.checks import positive, whole
@@ -267,9 +265,13 @@ def _hermite(
     weight: Float[np.ndarray, " grid"],
     degree: int,
 ) -> Float[np.ndarray, " coefficients"]:
-    """c_0 … c_degree in the orthonormal Hermite polynomials He_k/√k!."""
-    norms = np.sqrt(factorial(np.arange(whole("degree", degree, least=0) + 1)))
-    return (values * weight) @ hermevander(x, degree) / norms
+    """c_0 … c_degree in the orthonormal Hermite polynomials He_k/√k!, by their recurrence: √k! alone
+    leaves what a float holds at k = 301, and k! at 171."""
+    basis, before, coefficients = np.ones_like(x), np.zeros_like(x), []
+    for k in range(whole("degree", degree, least=0) + 1):
+        coefficients.append(basis @ (values * weight))
+        basis, before = (x * basis - np.sqrt(k) * before) / np.sqrt(k + 1), basis
+    return np.array(coefficients)
 
 
 def _normal_grid(

@@ -5,6 +5,7 @@ import shutil
 import threading
 from pathlib import Path
 
+import browsers
 import pytest
 import serve
 from playwright.sync_api import sync_playwright
@@ -15,7 +16,6 @@ from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
 collect_ignore = [] if "FIREFOX" in os.environ else ["test_in_firefox.py"]  # make test-firefox
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -51,8 +51,8 @@ def unfold(page):
 
 @pytest.fixture(scope="session")
 def browser():
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    assert path, f"none of {', '.join(NAMES)} is on the PATH: run make browser"
+    path = browsers.installed(browsers.CHROMIUM)
+    assert path, f"none of {', '.join(browsers.CHROMIUM)} is on the PATH: run make browser"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=QUIET.split())
         yield browser

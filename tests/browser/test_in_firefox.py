@@ -2,7 +2,7 @@
 
 import csv
 
-import firefox
+import browsers
 import numpy as np
 import pytest
 from conftest import close
@@ -39,8 +39,10 @@ STATES = """async () => {
 
 @pytest.fixture(scope="module")
 def fox():
-    assert firefox.installed(), f"none of {', '.join(firefox.NAMES)} is on the PATH"
-    browser = firefox.Firefox()
+    assert browsers.installed(browsers.FIREFOX), (
+        f"none of {', '.join(browsers.FIREFOX)} is on the PATH"
+    )
+    browser = browsers.Firefox()
     yield browser
     browser.close()
 

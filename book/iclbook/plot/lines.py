@@ -54,12 +54,7 @@ def lines(
         if len(names) > 1 or theory.keys() - simulated.keys():
             axes.legend(fontsize=8)
 
-    ends = [
-        f"{name}: {y[0]:.3g} to {y[-1]:.3g}"
-        if name.startswith("from")
-        else f"{name} from {y[0]:.3g} to {y[-1]:.3g}"
-        for name, (_, y) in simulated.items()
-    ]
+    ends = [f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, (_, y) in simulated.items()]
     said = f"{settings.get('ylabel', 'Curves')} against {settings.get('xlabel', 'x')}: {'; '.join(ends)}"
     said += f". Wide and pale: {', '.join(wide)}" * bool(wide)
     said += f". Dots, a place on each: {listed([y for _, y in marks.values()], '.2g')}" * bool(

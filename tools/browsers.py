@@ -1,6 +1,6 @@
-"""Firefox without a window, by WebDriver BiDi alone: no driver stands between.
+"""The browsers that a system may have, and its Firefox driven by WebDriver BiDi alone.
 
-Playwright drives a Firefox of its own making, which no system installs; this is the one that readers have.
+Playwright drives an installed Chromium, but of Firefox one of its own making, which no system has.
 """
 
 import itertools
@@ -13,22 +13,30 @@ from typing import Any
 
 import websocket
 
-NAMES = ("firefox-esr", "firefox")
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")  # as in the Makefile
+FIREFOX = ("firefox-esr", "firefox")
 LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PATIENCE = 120  # seconds for one answer
 
 
-def installed() -> str | None:
-    return next(filter(None, map(shutil.which, NAMES)), None)
+def installed(names: tuple[str, ...]) -> str | None:
+    """The first of them on the PATH."""
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 class Firefox:
-    """One tab. What pages complain of is kept in ``complaints``."""
+    """One tab, without a window. What pages complain of is kept in ``complaints``."""
 
     def __init__(self, width: int = 1280, height: int = 900):
         self.complaints: list[str] = []
         self.profile = tempfile.mkdtemp()
-        command = [installed() or NAMES[0], "--headless", "--no-remote", "--profile", self.profile]
+        command = [
+            installed(FIREFOX) or FIREFOX[0],
+            "--headless",
+            "--no-remote",
+            "--profile",
+            self.profile,
+        ]
         command += ["--remote-debugging-port", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         address = next(filter(None, map(LISTENS.search, self.process.stderr)))[1]

@@ -1,0 +1,78 @@
+"""Thousands of generated inputs and faults where LONG is set (make test-long), some dozens where not.
+
+What a test tried is counted. At the end of a long run that passed each test's count becomes its row of the table
+on the reproduce page.
+"""
+
+import csv
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+LONG = "LONG" in os.environ
+TABLE = Path(__file__).resolve().parents[2] / "book/iclbook/data/attacked.csv"
+HEADER = ["what is tried", "how many", "lost", "command"]
+counts: dict[str, tuple[str, int]] = {}
+
+
+def share(count: int) -> int:
+    """Of so many inputs, or faults, those that are tried now."""
+    return count if LONG else max(3, count // 100)
+
+
+def inputs(count: int) -> Callable:
+    """Hypothesis with so many of them, the same ones every time."""
+    return settings(
+        max_examples=share(count),
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+class Tally:
+    """How many inputs a test tried, under a name of the table."""
+
+    def __init__(self, node: str) -> None:
+        self.node, self.tried = node, dict[str, int]()
+
+    def __call__(self, what: str, number: int = 1) -> None:
+        self.tried[what] = self.tried.get(what, 0) + number
+
+
+@pytest.fixture
+def tally(request):
+    own = Tally(request.node.nodeid.split("[")[0])
+    yield own
+    if request.node.stash.get(PASSED, False):
+        for what, number in own.tried.items():
+            counts[what] = own.node, counts.get(what, ("", 0))[1] + number
+
+
+PASSED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if call.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
+
+
+def pytest_sessionfinish(session):
+    """Rows of tests that were not run now stay as they are."""
+    if not LONG or not counts:
+        return
+    rows = {}
+    if TABLE.exists():
+        with TABLE.open(newline="") as file:
+            rows = {row[0]: row for row in list(csv.reader(file))[1:]}
+    for what, (node, number) in counts.items():
+        rows[what] = [what, f"{number:,}", "0", f"``LONG=yes pytest {node}``"]
+    with TABLE.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEADER, *sorted(rows.values())])

@@ -4,7 +4,16 @@ import sys
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
+SINGLE = float(np.finfo(np.float32).max)
 MOST = 2**63 - 1  # no array is longer, and beyond 2^1024 there is no float
+
+
+def said(value: Any) -> str:
+    """On one line, however many an array takes."""
+    text = " ".join(repr(value).split())
+    return text if len(text) < 80 else f"{text[:76]} ..."
 
 
 def instance(name: str, value: Any, *kinds: type) -> Any:
@@ -18,50 +27,79 @@ def instance(name: str, value: Any, *kinds: type) -> Any:
 def whole(name: str, value: Any, least: int = 1) -> Any:
     """A whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} takes a whole number of at least {least}, not {value!r}")
+        raise ValueError(f"{name} takes a whole number of at least {least}, not {said(value)}")
     if value > MOST:
         raise ValueError(f"{name} takes a whole number of at most {MOST}")
+    return value
+
+
+def switch(name: str, value: Any) -> Any:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} takes True or False, not {said(value)}")
     return value
 
 
 def seed(name: str, value: Any) -> Any:
     """What both legacy generators take."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**32:
-        raise ValueError(f"{name} takes a whole number from 0 to {2**32 - 1}, not {value!r}")
+        raise ValueError(f"{name} takes a whole number from 0 to {2**32 - 1}, not {said(value)}")
     return value
 
 
 def _finite(value: Any) -> bool:
     """A number that a float can be: of an integer beyond, math.isfinite is an error."""
+    if isinstance(value, np.floating):  # a narrower one overflows at the comparison
+        value = float(value)
     return isinstance(value, Real) and abs(value) <= sys.float_info.max
+
+
+def single(name: str, value: Any) -> Any:
+    """At most what float32 holds, in which the published operations run."""
+    if value > SINGLE:
+        raise ValueError(
+            f"{name} takes at most {SINGLE:.2g}, what float32 holds, not {said(value)}"
+        )
+    return value
 
 
 def positive(name: str, value: Any) -> Any:
     """A finite number above zero."""
     if not (_finite(value) and value > 0):
-        raise ValueError(f"{name} takes a finite number above 0, not {value!r}")
+        raise ValueError(f"{name} takes a finite number above 0, not {said(value)}")
     return value
 
 
 def least(name: str, value: Any, bound: float = 0) -> Any:
     """A finite number of at least ``bound``."""
     if not (_finite(value) and value >= bound):
-        raise ValueError(f"{name} takes a finite number of at least {bound}, not {value!r}")
+        raise ValueError(f"{name} takes a finite number of at least {bound}, not {said(value)}")
     return value
 
 
 def share(name: str, value: Any) -> Any:
     """A number from 0 to 1."""
     if not (isinstance(value, Real) and 0 <= value <= 1):
-        raise ValueError(f"{name} takes a number from 0 to 1, not {value!r}")
+        raise ValueError(f"{name} takes a number from 0 to 1, not {said(value)}")
     return value
 
 
 def choice(name: str, value: Any, choices: tuple) -> Any:
-    """One of ``choices``."""
-    if value not in choices:
-        raise ValueError(f"{name} takes one of {', '.join(map(str, choices))}, not {value!r}")
+    """One of ``choices``, which are words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} takes one of {', '.join(choices)}, not {said(value)}")
     return value
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """An array of floats."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of several lengths
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} takes an array of real numbers, not {said(value)}")
+    return array if array.dtype in (np.float32, np.float64) else array.astype(float)
 
 
 def enough_to_whiten(name: str, sequences: int, dim: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from iclcore.checks import choice, instance, positive, whole
+from iclcore.checks import choice, instance, positive, switch, whole
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import DIVISORS, Divisor
 
@@ -73,6 +73,10 @@ class Model:
 
 class Attention(Model):
     """What merged and separate key and query share."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        switch("softmax", self.softmax)
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
         """No head reads the last label, nor answers with an input."""

@@ -116,7 +116,7 @@ def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "*stack 
 def of_matrix(matrix: Float[np.ndarray, "D D"], kind: Features) -> Float[np.ndarray, "one F"]:
     """c of ŷ = βᵀ M x_q, of one output: β_a is S between x_a and the label, the last of its columns."""
     if kind.outputs != 1:
-        raise ValueError(f"averages take one output, not {kind.outputs}, where M is one matrix")
+        raise ValueError(f"outputs takes 1, where M is one matrix, not {kind.outputs}")
     c = np.zeros((kind.dim, kind.pairs))
     c[:, kind.pair[: kind.dim, -1]] = matrix.T
     return c.reshape(1, -1)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from iclcore.checks import enough_to_whiten, whole
+from iclcore.checks import enough_to_whiten, instance, whole
 from iclcore.checks import seed as check_seed
 from iclcore.extras import needs
 from iclcore.models import Layer, Model, Weights
@@ -44,6 +44,7 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
 
     Of the task ``seed`` plays no part, and a basis of its own is refused: the reference draws its own.
     """
+    instance("task", task, RegressionTask)
     if task.basis is not None:
         raise ValueError(
             "task takes no basis here, for the published code draws its own: task.sample keeps yours"

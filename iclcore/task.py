@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from iclcore.checks import choice, least, positive, share, whole
+from iclcore.checks import choice, least, numbers, positive, said, share, switch, whole
 
 ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
 SPECTRA = ("linear", "power", "white")
@@ -28,6 +28,7 @@ def divide_by(divisor: str, tokens: int) -> int:
 
     ``one``: the published code; ``context``: the paper's 1/N; ``tokens``: the published ``--vary_len``.
     """
+    choice("divisor", divisor, DIVISORS)
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
@@ -50,7 +51,8 @@ class Sequences:
 
     def __post_init__(self) -> None:
         for name in ("x", "y"):
-            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
+            object.__setattr__(self, name, _tokens(name, getattr(self, name)))
+        switch("every_length", self.every_length)
         if self.x.shape[:2] != self.y.shape[:2] or not len(self.x) > 0:
             raise ValueError(
                 f"y takes as many sequences and tokens as x, {self.x.shape[:2]}, and there is at least "
@@ -120,18 +122,13 @@ class Sequences:
             yield tokens, self.y[:, n - 1]
 
 
-def _numbers(name: str, value: object) -> np.ndarray:
+def _tokens(name: str, value: object) -> np.ndarray:
     """Floats with three axes, of what can be one."""
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of several lengths
-        array = np.empty(0)
-    if array.dtype.kind in "biuf" and array.dtype not in (np.float32, np.float64):
-        array = array.astype(float)
+    array = numbers(name, value)
     if name == "y" and array.ndim == 2:
         array = array[:, :, None]
-    if array.ndim != 3 or array.dtype.kind != "f":
-        raise ValueError(f"{name} takes numbers with three axes: sequence, token, entry")
+    if array.ndim != 3:
+        raise ValueError(f"{name} takes three axes: sequence, token, entry; not {array.ndim}")
     if not array.shape[2]:
         raise ValueError(f"{name} takes at least one entry a token, not none")
     return array
@@ -161,6 +158,11 @@ class RegressionTask:
     noise: float = 0.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.spectrum, str):
+            given = numbers("spectrum", self.spectrum)
+            if given.ndim != 1:
+                raise ValueError(f"spectrum takes a law's name or eigenvalues, not {said(given)}")
+            object.__setattr__(self, "spectrum", tuple(given.tolist()))
         if self.dim is None:
             dim = 4 if isinstance(self.spectrum, str) else len(self.spectrum)
             object.__setattr__(self, "dim", dim)
@@ -168,6 +170,8 @@ class RegressionTask:
             whole(name, getattr(self, name))
         share("in_context", self.in_context)
         least("noise", self.noise)
+        whole("seed", self.seed, least=0)
+        switch("every_length", self.every_length)
         order = slice(None)
         if isinstance(self.spectrum, str):
             choice("spectrum", self.spectrum, SPECTRA)
@@ -178,7 +182,7 @@ class RegressionTask:
             order = sorted(range(self.dim), key=lambda d: -values[d])
             object.__setattr__(self, "spectrum", tuple(values[d] for d in order))
         if self.basis is not None:
-            basis = np.array(self.basis, dtype=float)
+            basis = numbers("basis", self.basis)
             if basis.shape != (self.dim, self.dim) or not np.allclose(
                 basis.T @ basis, np.eye(self.dim), atol=ORTHOGONAL
             ):
@@ -191,7 +195,7 @@ class RegressionTask:
     @classmethod
     def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
         """The task whose inputs have this Λ; ``settings`` are the other fields."""
-        covariance = np.asarray(covariance, dtype=float)
+        covariance = numbers("covariance", covariance)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
         if not np.isfinite(covariance).all():
             raise ValueError("covariance takes finite numbers; there is one that is not")

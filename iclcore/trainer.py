@@ -10,7 +10,7 @@ from threading import Event
 
 import numpy as np
 
-from iclcore.checks import choice, instance, positive, whole
+from iclcore.checks import choice, instance, numbers, positive, said, single, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Descent, Model, Weights, feature_count, trainable
@@ -54,10 +54,15 @@ def train(
     """
     trainable("model", model)
     instance("optimizer", optimizer, GradientDescent, Adam)
-    steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
+    steps, lr = int(whole("steps", steps)), float(single("lr", positive("lr", lr)))
+    if seed is not None:
+        seed = int(whole("seed", seed, least=0))
     if isinstance(snapshots, Integral):
         snapshots = range(0, steps + 1, whole("snapshots", snapshots))
-    snapshots = sorted({index(s) for s in snapshots})
+    try:
+        snapshots = sorted({index(s) for s in snapshots})
+    except TypeError:
+        raise ValueError(f"snapshots takes steps, not {said(snapshots)}") from None
     if snapshots and not 0 <= snapshots[0] <= snapshots[-1] <= steps:
         raise ValueError(f"snapshots takes steps from 0 to {steps}, not {snapshots}")
     for name, value in {"start": start, "tests": tests}.items():
@@ -95,6 +100,7 @@ def train(
         start = data.start(model)
     elif start is None:
         start = model.start(dim, outputs, seed or 0, whole=kind != "population")
+    start = {name: numbers(f"start {name}", array) for name, array in start.items()}
     wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
     shapes = {name: np.shape(array) for name, array in start.items()}
     fewer = wanted | {"value": (model.heads, outputs, dim + outputs)}  # rows: those that reach ŷ
@@ -102,7 +108,7 @@ def train(
         raise ValueError(f"start takes {wanted}, not {shapes}")
     task = data if isinstance(data, RegressionTask) else data.task
     settings = {
-        **({} if seed is None else {"seed": int(seed)}),
+        **({} if seed is None else {"seed": seed}),
         **describe(*filter(None, [task, model, optimizer])),
         **fresh,
         "steps": steps,

@@ -806,7 +806,7 @@ REFUSALS = {
     "dims takes at least one group": lambda: MultiTask(()),
     "dims takes a whole number of at least 1": lambda: MultiTask((10, 0)),
     "context takes a whole number of at least 2": lambda: MultiTask((10,), context=1),
-    "noise takes a variance of at least 0": lambda: MultiTask((10,), noise=-0.1),
+    "noise takes a finite number of at least 0": lambda: MultiTask((10,), noise=-0.1),
     "signal takes one number or 3": lambda: MultiTask((10, 10, 10), signal=(1.0, 2.0)),
     "signal takes a finite number above 0": lambda: MultiTask((10,), signal=0.0),
     "omega takes at least one head": lambda: theory.loss(

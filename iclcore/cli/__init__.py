@@ -16,9 +16,11 @@ from importlib import import_module
 from iclcore import __version__
 from iclcore.cli.parser import (
     COUNT,
+    DECAY,
     MANY,
     NOISE,
     POSITIVE,
+    RATE,
     SEED,
     SHARE,
     SIZE,
@@ -114,7 +116,7 @@ def problem_flags(parser: Parser) -> None:
         "--vary_len", dest="every_length", action="store_true", help="mean over all context lengths"
     )
     add("--epoch", dest="steps", type=COUNT, default=6001, help="steps")
-    add("--lr", type=POSITIVE, default=0.001, help="learning rate")
+    add("--lr", type=RATE, default=0.001, help="learning rate")
     add("--softmax", action="store_true", help="softmax of the scores")
     add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
 
@@ -135,7 +137,7 @@ def train_flags(parser: Parser) -> None:
     add("--optimizer", choices=("sgd", "adam"), default="sgd",
         help="gradient descent, or Adam with torch's defaults")  # fmt: skip
     add("--momentum", type=SHARE, help="as torch.optim.SGD has it (0)")
-    add("--weight_decay", type=NOISE, help="as torch.optim has it: added to the gradient (0)")
+    add("--weight_decay", type=DECAY, help="as torch.optim has it: added to the gradient (0)")
     add("--engine", default="auto",
         help="moments, population (of inf), autograd or published; auto: the fast one that gives the "
         "published curve")  # fmt: skip
@@ -163,7 +165,7 @@ def multihead_flags(parser: Parser) -> None:
     add("--batch", type=COUNT, default=256, help="fresh contexts a step")
     add("--epoch", dest="steps", type=COUNT,
         help="steps, with --lr (without both: 1,600 at rates .02, .01, .004)")  # fmt: skip
-    add("--lr", type=POSITIVE, help="learning rate, with --epoch")
+    add("--lr", type=RATE, help="learning rate, with --epoch")
     add("--engine", choices=("full", "spectral"), default="full",
         help="all matrices, or only ω and μ")  # fmt: skip
     add("--track_value", dest="values", action="store_true",

@@ -19,6 +19,12 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs, allow_abbrev=False)
 
+    def parse_known_args(self, args=None, namespace=None):
+        for word in args or ():  # of which argparse makes an empty list
+            if word.startswith("-") and word.endswith("=--"):
+                self.error(f"argument {word[:-3]}: takes a value, not --")
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {message}\n")
 
@@ -61,6 +67,8 @@ COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
 SEED = flag(checks.seed, int)
 POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
 NOISE = flag(checks.least, float, 0)
+RATE = flag(lambda name, value: checks.single(name, checks.positive(name, value)), float)
+DECAY = flag(lambda name, value: checks.single(name, checks.least(name, value)), float)
 
 
 def MANY(text: str) -> float:

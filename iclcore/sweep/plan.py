@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from iclcore.checks import enough_to_whiten, instance, positive, seed, whole
+from iclcore.checks import enough_to_whiten, instance, positive, seed, single, switch, whole
 from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
@@ -51,7 +51,10 @@ class Plan:
     def __post_init__(self) -> None:
         whole("steps", self.steps)
         seed("seed", self.seed)
-        positive("lr", self.lr)
+        single("lr", positive("lr", self.lr))
+        switch("values", self.values)
+        if self.sequences is not None:
+            whole("sequences", self.sequences)
         instance("data", self.data, RegressionTask, Sequences)
         trainable("model", self.model)
         kind = self.kind  # refuses an engine that cannot
@@ -71,7 +74,6 @@ class Plan:
             if self.tests:
                 raise ValueError(f"tests takes 0 with infinitely many sequences, not {self.tests}")
             return
-        whole("sequences", self.sequences)
         if self.data.in_context == 1:
             enough_to_whiten("sequences", self.sequences, self.data.dim)
 

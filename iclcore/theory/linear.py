@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from iclcore.checks import positive, whole
+from iclcore.checks import instance, positive, whole
 from iclcore.models import MergedAttention, SeparateAttention, Weights
-from iclcore.moments import Data, averages, of_matrix
+from iclcore.moments import Data, Moments, averages, of_matrix
 from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
 
 LEAST = 1e-300  # of a head's start in units of its limit: what 1/x and 4/x can hold
@@ -52,6 +52,7 @@ def plateau_losses(data: Data) -> Float[np.ndarray, " levels"]:
     The loss does not depend on the divisor, except that lengths are averaged with it. Sequences and
     averages whose task is known have levels of their own: the least losses of M = Σ_{d ≤ m} μ_d e_d e_dᵀ.
     """
+    instance("data", data, RegressionTask, Sequences, Moments)
     if isinstance(data, RegressionTask):
         a, b = rates(data, "tokens" if data.every_length else "context")
         power, gains = data.label_power, a**2 / b
@@ -65,7 +66,12 @@ def plateau_losses(data: Data) -> Float[np.ndarray, " levels"]:
 
         directions = (np.outer(e, e) for e in data.task.eigenvectors.T)
         c = np.concatenate([of_matrix(direction, data.features) for direction in directions])
-        root = np.linalg.cholesky(c @ data.gram @ c.T)
+        try:
+            root = np.linalg.cholesky(c @ data.gram @ c.T)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"data takes at least {data.dim} different sequences, so that one M fits them best"
+            ) from None
         power, gains = data.power, solve_triangular(root, c @ data.cross[0], lower=True) ** 2
     return power - np.concatenate([[0], np.cumsum(gains)])
 
@@ -181,7 +187,10 @@ def white_course(
     with np.errstate(over="ignore"):  # of a time beyond all ends, and a start far above c*
         left = -4 * a * np.asarray(time, dtype=float)
         c = end * (start / (end * np.exp(left) - start * np.expm1(left)))
-        return task.label_power - c * (2 * a - b * c)
+        loss = task.label_power - c * (2 * a - b * c)
+    if not np.isfinite(loss).all():
+        raise ValueError(f"c0 takes a start whose loss a float holds, not {c0!r}")
+    return loss
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
@@ -190,7 +199,9 @@ def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> floa
     t = ln((√2 − 1)(a/(b c₀) − 1))/(4a): later by ln(10)/(2a) for each decade of the initial weights.
     """
     a, b = _white(task, divisor)
-    return float(np.log((np.sqrt(2) - 1) * (a / (b * c0) - 1)) / (4 * a))
+    if not 0 < c0 < a / b:
+        raise ValueError(f"c0 takes a start between 0 and its end, {a / b:.6g}, not {c0!r}")
+    return float((np.log((np.sqrt(2) - 1) * (a / b - c0)) - np.log(c0)) / (4 * a))
 
 
 def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
@@ -264,7 +275,12 @@ def _invert(level: float) -> float:
 def escape_time(task: RegressionTask, component: int, s0: float, divisor: Divisor = "one") -> float:
     """t ≈ 1/(2 a_d s₀): growth is hyperbolic, so a plateau lasts as 1/init, not as log(1/init)."""
     a, _ = rates(task, divisor)
-    return float(1 / (2 * a[component - 1] * positive("s0", s0)))
+    whole("component", component)
+    with np.errstate(over="ignore"):
+        time = float(1 / (2 * a[component - 1] * positive("s0", s0)))
+    if not np.isfinite(time):
+        raise ValueError(f"s0 takes a start whose time a float holds, not {s0!r}")
+    return time
 
 
 def conserved(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from iclcore.checks import positive, whole
+from iclcore.checks import least, numbers, positive, whole
 
 # ω or μ of every head and task, of one start or of many
 Spectrum = Float[np.ndarray, "*starts heads tasks"]
@@ -45,25 +45,24 @@ class MultiTask:
     dim: int | None = None
 
     def __post_init__(self) -> None:
-        dims = tuple(int(whole("dims", d)) for d in self.dims)
+        dims = tuple(int(whole("dims", d)) for d in np.atleast_1d(self.dims).tolist())
         if not dims:
             raise ValueError("dims takes at least one group size, not none")
         if self.dim is None:
             object.__setattr__(self, "dim", sum(dims))
-        if sum(dims) != self.dim:
+        if sum(dims) != whole("dim", self.dim):
             raise ValueError(
                 f"dims takes group sizes that sum to dim={self.dim}, not to {sum(dims)}"
             )
         whole("context", self.context, least=2)
-        if not (np.isfinite(self.noise) and self.noise >= 0):
-            raise ValueError(f"noise takes a variance of at least 0, not {self.noise!r}")
+        least("noise", self.noise)
         signal = dims if self.signal is None else self.signal
-        signal = np.atleast_1d(signal).tolist()
+        signal = np.atleast_1d(numbers("signal", signal)).tolist()
         signal = signal * len(dims) if len(signal) == 1 else signal
         if len(signal) != len(dims):
             raise ValueError(f"signal takes one number or {len(dims)}, not {len(signal)}")
         object.__setattr__(self, "dims", dims)
-        object.__setattr__(self, "signal", tuple(positive("signal", float(s)) for s in signal))
+        object.__setattr__(self, "signal", tuple(positive("signal", s) for s in signal))
 
     @property
     def tasks(self) -> int:

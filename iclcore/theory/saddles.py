@@ -15,10 +15,12 @@ key reads the labels, k_y, and its value returns inputs, v_x. Both pull on the s
     v̇_y = 2 Σ_d a_d k_d q_d,  k̇_y = 2 Σ_d a_d v_d q_d,  q̇_d = 2 a_d (v_y k_d + k_y v_d),  k̇_d, v̇_d alike.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from iclcore.checks import instance
 from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
 from iclcore.theory.linear import rates
@@ -45,7 +47,7 @@ def staircase(
     """The drops up to time ``until`` from initial weights alone, nothing fitted."""
     a, b = rates(task, divisor)
     basis = task.eigenvectors
-    shape = np.shape(start.get("key", ()))
+    shape = np.shape(instance("start", start, Mapping).get("key", ()))
     if shape[1:] != (1, task.dim + 1):
         raise ValueError(
             f"start takes keys of shape (heads, 1, {task.dim + 1}), as rank-one attention has, not {shape}"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from attack.conftest import inputs
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attack.conftest import inputs
 from iclcore import History
 from iclcore.cli import main
 
@@ -53,9 +53,9 @@ HEADS = {
 }
 ODD = st.one_of(
     st.sampled_from(
-        ["", " ", "-1", "0", "-0", "nan", "-nan", "inf", "-inf", "1e400", "1e-400", "1_0", "0x10", "1,", ",",
-         "1,,2", "None", "True", "٣", "½", "-", "--", "=", "1e3", "1.0", "9" * 18, "9" * 40, "1/2", "[1]", "🙂",
-         "a\nb", "../..", "/", "%s", "{0}", "linear,white", "0:3"]
+        ["", " ", "-1", "0", "-0", "nan", "-nan", "inf", "-inf", "1e400", "1e-400", "1_0", "0x10", "1,",
+         ",", "1,,2", "None", "True", "٣", "½", "-", "--", "=", "1e3", "1.0", "9" * 18, "9" * 40, "1/2",
+         "[1]", "🙂", "a\nb", "../..", "/", "%s", "{0}", "linear,white", "0:3"]
     ),
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12),
     st.integers(-(2**70), 0).map(str),
@@ -67,7 +67,9 @@ def lines(flags: dict[str, list[str]], switches: list[str]) -> st.SearchStrategy
     """A few flags with values that a run takes, sometimes one with a value that none does."""
     given_flags = st.dictionaries(st.sampled_from(sorted(flags)), st.integers(0, 9), max_size=6)
     said = st.sets(st.sampled_from(switches), max_size=2) if switches else st.just(set())
-    wrong = st.one_of(st.none(), st.none(), st.tuples(st.sampled_from([*flags, *switches, "--x"]), ODD))
+    wrong = st.one_of(
+        st.none(), st.none(), st.tuples(st.sampled_from([*flags, *switches, "--x"]), ODD)
+    )
 
     def line(flags_given: dict[str, int], set_switches: set[str], odd) -> list[str]:
         pairs = [f"{name}={flags[name][k % len(flags[name])]}" for name, k in flags_given.items()]
@@ -76,7 +78,9 @@ def lines(flags: dict[str, list[str]], switches: list[str]) -> st.SearchStrategy
     return st.builds(line, given_flags, said, wrong)
 
 
-MODELS = st.sampled_from(["--model=attnM", "--model=attnS", "--model=mlp --cubic_feat", "--model=attnX"])
+MODELS = st.sampled_from(
+    ["--model=attnM", "--model=attnS", "--model=mlp --cubic_feat", "--model=attnX"]
+)
 
 
 def ends_well(argv: list[str], capsys) -> int:
@@ -163,7 +167,8 @@ def test_theory(model, rest, folder, capsys, tally):
 
 
 AXES = st.dictionaries(st.sampled_from([*(name[2:] for name in SMALL), "x", "softmax", ""]), st.one_of(
-    st.sampled_from(["1", "1,2", "0:2", "2:0", "0:9:-1", "0:10:0", "a:b", "1,1", "linear,white", "0.1,0.2", ""]),
+    st.sampled_from(["1", "1,2", "0:2", "2:0", "0:9:-1", "0:10:0", "a:b", "1,1", "linear,white",
+                     "0.1,0.2", ""]),
     ODD.filter(lambda text: " " not in text)), max_size=2)  # fmt: skip
 
 
@@ -174,7 +179,9 @@ def test_sweep(model, rest, axes, folder, capsys, tally):
     grid = " ".join(f"{name}={values}" for name, values in axes.items())
     small = ["--epoch=5", "--trainset_size=8", "--seq_len=5"]
     rest = [each for each in rest if each.split("=")[0][2:] not in axes]
-    status = ends_well(["sweep", "--out=swept", f"--grid={grid}", *model.split(), *small, *rest], capsys)
+    status = ends_well(
+        ["sweep", "--out=swept", f"--grid={grid}", *model.split(), *small, *rest], capsys
+    )
     tally("command lines of sweep")
     if status == 2:
         assert not (here / "swept").exists()

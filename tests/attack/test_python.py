@@ -1,0 +1,16 @@
+"""The public Python, called with what is generated: in a process without the tests' own checks of types."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from attack.conftest import share
+
+CALLS = Path(__file__).with_name("calls.py")
+
+
+def test_calls(tally):
+    count = share(5000)
+    done = subprocess.run([sys.executable, CALLS, str(count)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    tally("calls of the public Python", count)

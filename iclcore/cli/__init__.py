@@ -78,6 +78,9 @@ def build_parser(multihead: bool = False) -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
+    for word in argv:  # of which argparse would make an empty list
+        if word.startswith("-") and word.endswith("=--"):
+            Parser(prog=f"iclcore {argv[0]}").error(f"argument {word[:-3]}: takes a value, not --")
     model = Parser(add_help=False)  # the flag that says which flags there are
     model.add_argument("--model", nargs="?")
     multihead = argv[:1] == ["train"] and model.parse_known_args(argv)[0].model == "multihead"

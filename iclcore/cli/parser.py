@@ -19,12 +19,6 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs, allow_abbrev=False)
 
-    def parse_known_args(self, args=None, namespace=None):
-        for word in args or ():  # of which argparse makes an empty list
-            if word.startswith("-") and word.endswith("=--"):
-                self.error(f"argument {word[:-3]}: takes a value, not --")
-        return super().parse_known_args(args, namespace)
-
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {message}\n")
 

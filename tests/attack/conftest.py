@@ -13,6 +13,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 LONG = "LONG" in os.environ
+collect_ignore = (
+    [] if LONG else ["test_faults.py"]
+)  # of each the first is in test_sweep and test_cli
 TABLE = Path(__file__).resolve().parents[2] / "book/iclbook/data/attacked.csv"
 HEADER = ["what is tried", "how many", "lost", "command"]
 counts: dict[str, tuple[str, int]] = {}

@@ -1,0 +1,159 @@
+"""Kills, full disks, pipes that break, other threads: nothing finished is lost, nothing half done is kept."""
+
+import os
+import random
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from iclcore import History
+
+LINE = "--model attnS --head 4 --trainset_size 100 --epoch 40000 --lr 0.01"
+GRID = f"--grid 'rank=1,2,4 seed=0:8' {LINE}"
+COMMAND = [sys.executable, "-m", "iclcore"]
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "2"}
+
+
+def started(line: str, folder: Path, **more) -> subprocess.Popen:
+    options = {
+        "cwd": folder,
+        "env": ENVIRONMENT,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+    }
+    return subprocess.Popen([*COMMAND, *shlex.split(line)], text=True, **options | more)
+
+
+def done(line: str, folder: Path, **more) -> subprocess.CompletedProcess:
+    process = started(line, folder, **more)
+    out, err = process.communicate(timeout=600)
+    return subprocess.CompletedProcess(line, process.returncode, out, err)
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The sweep that nothing disturbs."""
+    folder = tmp_path_factory.mktemp("reference")
+    assert done(f"sweep {GRID} --out out", folder).returncode == 0
+    return folder / "out"
+
+
+def same(out: Path, reference: Path, whole: bool) -> int:
+    """How many runs are there; each is to the byte what it is undisturbed."""
+    files = {path.name: path.read_bytes() for path in (out / "runs").glob("*.npz")}
+    expected = {path.name: path.read_bytes() for path in (reference / "runs").glob("*.npz")}
+    assert files.items() <= expected.items()
+    if whole:
+        assert files == expected
+        for table in ("table.csv", "table.parquet"):
+            assert (out / table).read_bytes() == (reference / table).read_bytes()
+    return len(files)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_killed_sweeps(number, reference, tmp_path, tally):
+    """At random moments, again and again in one folder, until a last start ends it."""
+    rng = random.Random(int(number))
+    for _ in range(60):
+        process = started(f"sweep {GRID} --out out", tmp_path)
+        time.sleep(rng.uniform(0.0, 6.0))
+        before = same(tmp_path / "out", reference, whole=False)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=120)
+        assert "Traceback" not in err, err
+        assert same(tmp_path / "out", reference, whole=False) >= before
+        tally(f"{number.name} to a sweep")
+        if before == 24:  # from anew: there is nothing left to lose
+            for path in (tmp_path / "out" / "runs").glob("*.npz"):
+                path.unlink()
+    assert done(f"sweep {GRID} --out out", tmp_path).returncode == 0
+    same(tmp_path / "out", reference, whole=True)
+    assert not list((tmp_path / "out").rglob("*.partial"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_trainings(number, tmp_path, tally):
+    """A run that is stopped keeps a curve that is whole, or none."""
+    rng = random.Random(int(number))
+    for _ in range(30):
+        (tmp_path / "run.csv").unlink(missing_ok=True)
+        process = started(f"train {LINE.replace('40000', '4000000')} --save run.csv", tmp_path)
+        time.sleep(rng.uniform(0.0, 8.0))
+        process.send_signal(number)
+        _, err = process.communicate(timeout=120)
+        assert "Traceback" not in err, err
+        if (tmp_path / "run.csv").exists():
+            assert History.from_csv(tmp_path / "run.csv").ended in ("interrupted", "finished")
+        assert {path.name for path in tmp_path.iterdir()} <= {"run.csv"}
+        tally(f"{number.name} to a run")
+
+
+def test_full_disks(tmp_path, tally):
+    """A file may have so many bytes and no more: what was there stays, and a line says why."""
+    rng = random.Random(0)
+    for _ in range(40):
+        (tmp_path / "run.csv").write_text("mine")
+        most = rng.randrange(0, 3000)
+        process = done(
+            "train --trainset_size 20 --epoch 400 --save run.csv", tmp_path,
+            preexec_fn=lambda most=most: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+        )  # fmt: skip
+        assert process.returncode == 1 and "could not write" in process.stderr, process.stderr
+        assert process.stderr.count("\n") == 1
+        assert [path.name for path in tmp_path.iterdir()] == ["run.csv"]
+        assert (tmp_path / "run.csv").read_text() == "mine"
+        tally("full disks")
+
+
+def test_two_sweeps_in_one_folder(reference, tmp_path, tally):
+    for pair in range(20):
+        folder = tmp_path / str(pair)
+        folder.mkdir()
+        both = [started(f"sweep {GRID} --out out", folder) for _ in range(2)]
+        told = [process.communicate(timeout=600)[1] for process in both]
+        codes = [process.returncode for process in both]
+        assert 0 in codes and set(codes) <= {0, 2}, told  # a late second one finds all done
+        for code, err in zip(codes, told, strict=True):
+            assert code == 0 or "is in use by another sweep" in err
+        same(folder / "out", reference, whole=True)
+        tally("pairs of sweeps in one folder")
+
+
+PLACES = {
+    "one thread": {"NUMBA_NUM_THREADS": "1"},
+    "sixty-four threads": {"OMP_NUM_THREADS": "64", "NUMBA_NUM_THREADS": "64", "OPENBLAS_NUM_THREADS": "64"},
+    "no cache": {"NUMBA_CACHE_DIR": "/proc/none", "XDG_CACHE_HOME": "/proc/none", "HOME": "/proc/none",
+                 "MPLCONFIGDIR": "/proc/none"},
+    "another locale": {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii", "TZ": "Asia/Kolkata"},
+    "another hash": {"PYTHONHASHSEED": "7", "PYTHONOPTIMIZE": "2"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_places(place, reference, tmp_path, tally):
+    """Other surroundings, the same bytes."""
+    process = done(f"sweep {GRID} --out out", tmp_path, env=ENVIRONMENT | PLACES[place])
+    assert process.returncode == 0, process.stderr
+    same(tmp_path / "out", reference, whole=True)
+    tally("sweeps in other surroundings")
+
+
+@pytest.mark.parametrize(
+    "line", ["theory", "train --trainset_size 20 --epoch 3000 --save /dev/stdout", "train -h"]
+)
+def test_broken_pipes(line, tmp_path, tally):
+    rng = random.Random(0)
+    for _ in range(10):
+        process = started(line, tmp_path)
+        process.stdout.read(rng.randrange(0, 2000))
+        process.stdout.close()
+        err = process.stderr.read()
+        assert process.wait(timeout=120) in (0, 1) and "Traceback" not in err, err
+        process.stderr.close()
+        tally("broken pipes")

@@ -1,4 +1,4 @@
-"""Files that are damaged at random: each is what was written, or refused in a line; a sweep does them again."""
+"""Files damaged at random: each is read as what was written or refused in a line; a sweep does it again."""
 
 import json
 import shutil

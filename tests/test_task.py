@@ -33,5 +33,5 @@ def test_lists_and_integers_become_arrays():
 
 @pytest.mark.parametrize("x", [[[[1], [2, 3]]], [["a"]], np.ones((2, 3)), np.ones((2, 3, 4)) + 0j])
 def test_what_is_no_array_of_numbers_is_refused(x):
-    with pytest.raises(ValueError, match="x takes three axes: sequence, token, entry"):
+    with pytest.raises(ValueError, match=r"^x takes (three axes: sequence|an array of real numbers)"):
         Sequences(x, np.ones((2, 3)))

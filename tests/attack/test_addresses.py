@@ -10,8 +10,9 @@ from attack.conftest import share
 from iclbook import explorers
 
 NAMES = [getattr(explorers, name)().name for name in explorers.__all__]
-ODD = ["", "0", "-1", "1e9", "NaN", "Infinity", "null", "[]", "{}", "%00", "%", "__proto__", "1,2,3", "a", "1e-320",
-       "é", "<b>x</b>", "true", "0x10", "9" * 400, "1;2", "constructor", "1.5", "%22%3E"]  # fmt: skip
+ODD = ["", "0", "-1", "1e9", "NaN", "Infinity", "null", "[]", "{}", "%00", "%", "__proto__", "1,2,3", "a",
+       "1e-320", "é", "<b>x</b>", "true", "0x10", "9" * 400, "1;2", "constructor", "1.5",
+       "%22%3E"]  # fmt: skip
 LINK = """async () => {
     navigator.clipboard.writeText = () => Promise.reject();
     [...document.querySelectorAll("button")].find((each) => each.textContent === "Copy link").click();

@@ -338,7 +338,7 @@ def test_refusals():
         theory.plateau_losses(RegressionTask(in_context=0.5))
     with pytest.raises(ValueError, match="whose task is known"):
         theory.plateau_losses(replace(of_population(TASK, MergedAttention()), task=None))
-    with pytest.raises(ValueError, match="take one output"):
+    with pytest.raises(ValueError, match="outputs takes 1"):
         theory.plateau_losses(RegressionTask(outputs=2).sample(9))
     with pytest.raises(ValueError, match="white"):
         theory.white_course(TASK, 1e-3, np.array([1.0]))

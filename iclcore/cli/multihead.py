@@ -1,7 +1,6 @@
 """``train --model multihead``: the second paper's model, by its own flags."""
 
 import argparse
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -57,12 +56,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     heads = options.heads or task.tasks
     schedule = spectral.FIGURE_1
     if options.lr is not None:
-        until = options.steps * options.lr
-        if not math.isfinite(until):
-            refuse(
-                f"argument --lr: takes less: {options.steps} steps of it leave what a float holds"
-            )
-        schedule = ((until, options.lr),)
+        schedule = ((options.steps * options.lr, options.lr),)
     picture = drawing(options)
     settings = {"batch": options.batch, "seed": options.seed}
     if options.start == "published":

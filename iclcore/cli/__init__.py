@@ -70,7 +70,7 @@ def build_parser(multihead: bool = False) -> Parser:
     theory = commands.add_parser(
         "theory",
         help="plateau losses, time course, scalar ODE as CSV",
-        epilog="plateau_loss: of every model, index eigenvectors being learned. merged_loss: attnM and mlp on "
+        epilog="plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp on "
         "white input. head_value: attnS of rank 1 with one output, learning eigenvector index alone.",
     )
     problem_flags(theory)

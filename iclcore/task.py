@@ -125,13 +125,16 @@ def _numbers(name: str, value: object) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError:  # rows of several lengths
-        array = np.empty(0)
+        array = np.empty(0, dtype=object)
     if array.dtype.kind in "biuf" and array.dtype not in (np.float32, np.float64):
         array = array.astype(float)
     if name == "y" and array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.dtype.kind != "f":
-        raise ValueError(f"{name} takes numbers with three axes: sequence, token, entry")
+        raise ValueError(
+            f"{name} takes numbers with three axes: sequence, token, entry; not {array.dtype} with "
+            f"{array.ndim}"
+        )
     if not array.shape[2]:
         raise ValueError(f"{name} takes at least one entry a token, not none")
     return array

@@ -382,7 +382,10 @@ def test_a_process_in_which_nothing_runs(shell, says, in_folder):
 
 def test_divergence_keeps_the_curve(in_folder, capsys):
     assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 --save d.csv {SMALL}")) == 3
-    assert "not finite at step" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "not finite at step" in said and said.endswith("steps before it are kept in d.csv\n")
+    assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 {SMALL}")) == 3
+    assert capsys.readouterr().err.endswith("steps before it are not kept, without --save\n")
     history = History.from_csv("d.csv")
     assert (
         history.ended == "diverged" and 0 < np.isfinite(history.loss).sum() == len(history.loss) - 1
@@ -451,7 +454,7 @@ def test_interrupt_keeps_the_curve(kind, in_folder):
         time.sleep(0.1)
     out, err = run.communicate(timeout=120)
     assert run.returncode == 130, (out, err)
-    assert err.count("\n") == 1 and "they are kept" in err
+    assert err.count("\n") == 1 and "they are kept in i.csv" in err
     assert len(History.from_csv("i.csv").loss) > 10
 
 

@@ -31,7 +31,16 @@ def test_lists_and_integers_become_arrays():
     assert train(MergedAttention(), data, 3, 1e-3).loss[0] == pytest.approx(81)  # the answer is 9
 
 
-@pytest.mark.parametrize("x", [[[[1], [2, 3]]], [["a"]], np.ones((2, 3)), np.ones((2, 3, 4)) + 0j])
-def test_what_is_no_array_of_numbers_is_refused(x):
-    with pytest.raises(ValueError, match="x takes numbers with three axes: sequence, token, entry"):
+@pytest.mark.parametrize(
+    "x, said",
+    [
+        ([[[1], [2, 3]]], "object with 1"),
+        ([["a"]], "<U1 with 2"),
+        (np.ones((2, 3)), "float64 with 2"),
+        (np.ones((2, 3, 4)) + 0j, "complex128 with 3"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused(x, said):
+    says = f"x takes numbers with three axes: sequence, token, entry; not {said}$"
+    with pytest.raises(ValueError, match=says):
         Sequences(x, np.ones((2, 3)))

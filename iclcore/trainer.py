@@ -86,13 +86,25 @@ def train(
         fresh["batch"] = int(whole("batch", batch))
         if task is None or kind != "moments":
             raise ValueError("batch takes a task as data, from which to draw, and a linear model")
-    if kind not in AVERAGED and not isinstance(data, Sequences):
-        raise ValueError(f"engine {kind} takes sequences as data, not averages")
+    if kind not in AVERAGED and not all(isinstance(each, Sequences) for each in sets.values()):
+        raise ValueError(f"engine {kind} takes sequences as data and tests, not averages")
     if tests and kind == "population":
         raise ValueError("tests takes none with engine population: moments has them")
-    for each in sets.values():
+    for name, each in {"data": data, **tests}.items():
         if isinstance(each, Sequences) and not each.finite:
-            raise ValueError("data takes finite numbers; there is one that is not")
+            raise ValueError(f"{name} takes finite numbers; there is one that is not")
+        if (each.dim, each.outputs) != (data.dim, data.outputs):
+            raise ValueError(
+                f"tests takes sets of data's dim and outputs, {data.dim} and {data.outputs}; {name} has "
+                f"{each.dim} and {each.outputs}"
+            )
+        if isinstance(each, Moments):
+            size = feature_count(model, each.dim, each.outputs)
+            if each.features.size != size:
+                raise ValueError(
+                    f"{name} takes averages of the {size} features of {type(model).__name__}, not of "
+                    f"{each.features.size}"
+                )
 
     sets, seconds = averaged(sets, model, kind)
     dim, outputs = data.dim, data.outputs

@@ -163,16 +163,19 @@ def test_other_settings_give_other_numbers_and_are_marked(tmp_path):
     assert execute.main(["--set", "size=7", "rate=1"], tmp_path) == 0
     notebook = nbformat.read(path, as_version=4)
     sources = [cell.source for cell in notebook.cells]
-    assert sources[:2] == [setting, "Half is <!--q half-->7<!--/q-->."] and len(sources) == 5
-    assert notebook.cells[3].outputs[0].metadata["image/png"]["alt"] == "It is 7."
+    shown = f"{execute.HERE}\nsize = 7\nrate = 1.0"
+    assert sources[:3] == [setting, shown, "Half is <!--q half-->7<!--/q-->."] and len(sources) == 6
+    assert notebook.cells[4].outputs[0].metadata["image/png"]["alt"] == "It is 7."
     assert notebook.metadata["settings"] == {"size": 7, "rate": 1.0}
     with pytest.raises(AssertionError, match="other settings"):
         assert_committable(path.read_text())
+    drawn = chapter.draw(chapter.Figure("one.shown", "", 4, ""), chapter.read(path), {"size": 9})
+    assert drawn._repr_mimebundle_()[0]["text/plain"] == "It is 9."  # the last word is the caller's
     assert not recorded(tmp_path)
     assert execute.main([], tmp_path) == 0
     own = nbformat.read(path, as_version=4)
     assert own.cells[1].source == "Half is <!--q half-->2.5<!--/q-->." and recorded(tmp_path)
-    assert "settings" not in own.metadata
+    assert "settings" not in own.metadata and len(own.cells) == 5
 
 
 @pytest.mark.parametrize(

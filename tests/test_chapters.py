@@ -1,6 +1,7 @@
 """A chapter shows its experiments: what its cells may hold, and what becomes of them at other settings."""
 
 import ast
+import math
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from execute import Result
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from iclbook import chapter
+from iclbook.__main__ import main
 from iclbook.quote import QUOTED
 
 NOTEBOOKS = {name: nbformat.read(path, as_version=4) for name, path in chapters().items()}
@@ -276,3 +278,40 @@ def test_a_chapter_goes_with_other_settings():
     """The cheapest of what `make test-settings` does."""
     results, wrong = other_settings.tried("one seed, a short run", [chapters()["merged"]])
     assert len(results) == 1 and not wrong
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_setting_outside_of_its_range_is_refused(name, monkeypatch, capsys):
+    """By flag, by SET and where papermill set it, before any work; and the ends of a range are in it."""
+    cells = NOTEBOOKS[name].cells
+    at = chapter.parameters_cell(cells)
+    holds = next(cell for cell in cells[at + 1 :] if "hold_ranges(" in cell.source)
+    number = cells.index(holds)
+    before = [cell.source for cell in cells[at + 1 : number] if cell.cell_type == "code"]
+    assert all(
+        re.match(r"(?:import|from) ", source) for source in before
+    )  # nothing is done above it
+    assert re.match(r"chapter\.hold|import|from ", holds.source)
+    own = {each.name: each.default for each in chapter.parameters(cells).values()}
+    monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
+    figure = next(iter(chapter.figures(name, cells)))
+    for each in chapter.parameters(cells).values():
+        words, *ends = each.range
+        assert words, f"want a range at the end of: {each.name} {each.comment}"
+        kind = type(each.default[0]) if isinstance(each.default, list) else type(each.default)
+        steps = (-1, 1) if kind is int else (-math.inf, math.inf)
+        for end, step in zip(map(kind, ends), steps, strict=True):
+            within = [end] if kind is not type(each.default) else end
+            assert each.held(within) == within
+            out = end + step if kind is int else math.nextafter(end, step)
+            given = [out] if kind is not type(each.default) else out
+            said = f"takes .*{re.escape(words)}, not "
+            with pytest.raises(chapter.Refused, match=f"^{each.name} {said}"):
+                chapter.hold_ranges(own | {each.name: given, "In": [cells[at].source, "dim = 3"]})
+            with pytest.raises(ValueError, match=f"^{name}: {each.name} {said}"):
+                chapter.settings(name, cells, [f"{each.name}={given!r}"])
+            with pytest.raises(SystemExit, match="2"):
+                main(["figure", figure, f"--{each.name}={given!r}"])
+            (line,) = capsys.readouterr().err.splitlines()
+            assert re.search(f"argument --{each.name}: {said}", line)
+    chapter.hold_ranges(own | {"In": [cells[at].source, "%time 1"]})

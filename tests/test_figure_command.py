@@ -70,11 +70,19 @@ def test_every_picture_of_a_chapter_has_a_name(name):
 def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_chapter, capsys):
     assert main(["figure", *one_chapter]) == 0
     assert capsys.readouterr().out == f"{'one.unit':<36} A matrix of D = 3 lines.\n"
-    for given, size in ([], 3), (["--size", "5", "--save", "five.png"], 5):
+    kept = []
+    for given, size, file in [
+        ([], 3, "one.unit.png"),
+        (["--size", "4"], 4, "one.unit-2.png"),
+        (["--save", "one.unit.png"], 3, "one.unit.png"),  # whoever names a file means it
+        (["--size", "5", "--save", "five.png"], 5, "five.png"),
+        ([], 3, "one.unit-3.png"),
+    ]:
         assert main(["figure", "one.unit", *one_chapter, *given]) == 0
-        file = "five.png" if given else "one.unit.png"
         assert capsys.readouterr().out.startswith(f"{file}: the unit matrix of {size}, ")
-        assert (in_folder / file).read_bytes().startswith(b"\x89PNG")
+        kept.append((in_folder / file).read_bytes())
+        assert kept[-1].startswith(b"\x89PNG")
+    assert (in_folder / "one.unit-2.png").read_bytes() == kept[1] != kept[0]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +120,8 @@ def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, o
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_drawn(
     in_folder, one_chapter, monkeypatch, capsys
 ):
-    (in_folder / "one.unit.png").mkdir()
     monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
+    monkeypatch.chdir("/proc")
     said = "takes a file in a folder to write in, not 'one.unit.png'"
     assert refused(capsys, "one.unit", *one_chapter) == (2, said)
 

@@ -105,7 +105,7 @@ def test_what_pip_install_brings_runs_the_example_and_theory(tmp_path):
     script = """
 from iclcore.sweep.chunks import sampled_moments
 from iclcore.cli import main
-assert main(["theory", "--save", "theory.csv"]) == 0
+assert main("theory --model attnS --heads 4 --save theory.csv".split()) == 0
 line = "train --model multihead --engine spectral --lr 0.01 --epoch 3 --save run.csv"
 assert main(line.split()) == 0
 from iclcore import *

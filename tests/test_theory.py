@@ -77,19 +77,20 @@ def assert_first_order(gaps):
     assert 8 < gaps[0] / gaps[1] < 12, gaps
 
 
-def test_white_course_is_first_order_in_the_learning_rate():
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_white_course_is_first_order_in_the_learning_rate(outputs):
     """The closed form is gradient flow; Euler steps of a tenth the size are ten times nearer."""
     task, model = (
-        RegressionTask(spectrum="white"),
+        RegressionTask(spectrum="white", outputs=outputs),
         MergedAttention(heads=8, init=1e-4, divisor="context"),
     )
-    moments, start = of_population(task, model), model.start(4, seed=1)
+    moments, start = of_population(task, model), model.start(4, outputs, seed=1)
     c0, rate = theory.white_start(start, 4), theory.growth_rate(task, "context")
     when = theory.drop_time(task, c0, "context")
     first, *_, last = theory.plateau_losses(task)
     gaps = []
     for lr in (0.05, 0.005):
-        steps = int(100 / lr)
+        steps = int(100 * outputs**0.5 / lr)
         history = train(model, moments, steps, lr, start=start)
         gaps.append(
             np.abs(

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -277,6 +278,25 @@ def test_interruption_keeps_what_was_recorded():
                 MergedAttention(softmax=True), of_population(TASK, MergedAttention()), 5, 0.1
             ),
             "takes sequences as data",
+        ),
+        *(
+            (
+                lambda tests=tests, kind=kind: train(
+                    MergedAttention(), TASK.sample(3), 5, 0.1, engine=kind, tests={"far": tests}
+                ),
+                says,
+            )
+            for tests, kind, says in (
+                (RegressionTask(dim=2).sample(3), "auto", "far has 2 and 1"),
+                (RegressionTask(dim=2).sample(3), "published", "far has 2 and 1"),
+                (replace(TASK, outputs=2), "auto", "outputs, 3 and 1; far has 3 and 2"),
+                (TASK, "autograd", "engine autograd takes sequences as data and tests"),
+                (
+                    of_population(TASK, CubicMLP()),
+                    "auto",
+                    "30 features of MergedAttention, not of 9",
+                ),
+            )
         ),
     ],
 )

@@ -35,13 +35,14 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 TRACEBACK_LINES = 8
-SET = "injected-parameters"  # papermill's tag of a cell that is not the author's
+HERE = "# for these outputs, which are not to be committed"
 SETTINGS = "settings"  # in a notebook's metadata: those that its outputs are of
 
 
 @dataclass
 class Source:
-    """A chapter as it was before it ran; its notebook with the cell that prints what the text quotes."""
+    """A chapter as it was before it ran; its notebook as it runs: the last cell prints what the text
+    quotes, and with other settings one below its parameters shows them."""
 
     path: Path
     text: str
@@ -71,8 +72,7 @@ def canonical(
     in a kernel: their state and their views (random ids) are dropped, and the picture or text
     that each output also carries stays. Outputs with other settings name them.
     """
-    fresh = [c for c in executed.cells if SET not in c.metadata.get("tags", [])]
-    for number, (cell, run) in enumerate(zip(source.cells, fresh, strict=True)):
+    for number, (cell, run) in enumerate(zip(source.cells, executed.cells, strict=True)):
         cell.setdefault("id", f"cell-{number}")
         for key in ("papermill", "execution", "collapsed", "trusted"):
             cell.metadata.pop(key, None)
@@ -107,14 +107,21 @@ def joined_streams(outputs: list) -> list:
 
 
 def whole(path: Path, text: str, given: list[str]) -> Source:
+    notebook = parse(text, path.name)
+    notebook.cells = [cell for cell in notebook.cells if not chapter.injected(cell)]
     try:
-        notebook = prose.with_record(parse(text, path.name))
+        prose.with_record(notebook)
     except prose.Mark as problem:
         raise Problem(f"{path.name}: {problem}") from None
     try:
-        return Source(path, text, notebook, chapter.settings(path.stem, notebook.cells, given))
+        settings = chapter.settings(path.stem, notebook.cells, given)
     except ValueError as problem:
         raise Problem(f"--set: {problem}") from None
+    if settings:
+        lines = [f"{name} = {value!r}" for name, value in settings.items()]
+        cell = new_code_cell("\n".join([HERE, *lines]), metadata={"tags": [chapter.SET]})
+        notebook.cells.insert(chapter.parameters_cell(notebook.cells) + 1, cell)
+    return Source(path, text, notebook, settings)
 
 
 def execute(sources: list[Source]) -> list[Result]:
@@ -129,7 +136,7 @@ def execute(sources: list[Source]) -> list[Result]:
             if len(running) == AT_ONCE:
                 _, running = wait(running, return_when=FIRST_COMPLETED)
             out, began = folder / source.path.name, time.perf_counter()
-            nbformat.write(with_settings(source), asked_of(out))
+            nbformat.write(source.notebook, asked_of(out))
             papermill = start(source.path, out, environment | ONE_THREAD)
             futures.append(pool.submit(finish, papermill, began, source, out))
             running.add(futures[-1])
@@ -139,17 +146,6 @@ def execute(sources: list[Source]) -> list[Result]:
 def asked_of(out: Path) -> Path:
     """Where papermill reads what it executes into `out`."""
     return out.with_suffix(".in.ipynb")
-
-
-def with_settings(source: Source) -> nbformat.NotebookNode:
-    """The notebook to execute: below its parameters a cell that sets them otherwise."""
-    if not source.settings:
-        return source.notebook
-    asked = nbformat.from_dict(source.notebook)
-    lines = [f"{name} = {value!r}" for name, value in source.settings.items()]
-    cell = new_code_cell("\n".join(lines), metadata={"tags": [SET]})
-    asked.cells.insert(chapter.parameters_cell(asked.cells) + 1, cell)
-    return asked
 
 
 def start(path: Path, out: Path, environment: dict) -> subprocess.Popen:
@@ -187,7 +183,7 @@ def failure(name: str, out: Path, stderr: str) -> str:
     except (Problem, OSError):  # papermill ended before it had written all of it
         cells = []
     # Neither a cell of parameters nor the executor's notice of the failure is in the source.
-    added = {SET, "papermill-error-cell-tag"}
+    added = {chapter.SET, "papermill-error-cell-tag"}
     cells = [c for c in cells if not added & set(c.metadata.get("tags", []))]
     for number, cell in enumerate(cells, start=1):
         allowed = "raises-exception" in cell.metadata.get("tags", [])

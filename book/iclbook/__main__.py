@@ -1,8 +1,10 @@
 """``python -m iclbook figure NAME``: one figure of the book, by the cells of its chapter."""
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable
+from itertools import chain, count
 from pathlib import Path
 
 from iclbook import chapter
@@ -30,7 +32,12 @@ def main(argv: list[str] | None = None) -> int:
         "figure", parents=[where], help=told, description=told, usage=usage
     )
     picture.add_argument("name", nargs="?", metavar="NAME", help="chapter.figure")
-    picture.add_argument("--save", type=writable, metavar="F.png", help="default: NAME.png here")
+    picture.add_argument(
+        "--save",
+        type=writable,
+        metavar="F.png",
+        help="default: NAME.png here, or the next NAME-2.png",
+    )
     name = next((word for word in argv[1:2] if not word.startswith("-")), None)
     try:
         figure, cells = found(name, where.parse_known_args(argv)[0].book) if name else (None, [])
@@ -42,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         if figure is None:
             return attempt(lambda: listed(options.book), picture)
         if not options.save:
-            writable(f"{name}.png")  # or with an animation's suffix
+            writable(str(unused(name, ".png")))  # or with an animation's suffix
     except (ValueError, argparse.ArgumentTypeError) as error:
         picture.error(str(error))
     given = {name: value for name, value in vars(options).items() if name in known}
@@ -66,10 +73,16 @@ def drawn(
             made = chapter.draw(figure, cells, given)
     except ValueError as error:
         parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
-    path = path or Path(f"{figure.name}{made.suffix}")
+    path = path or unused(figure.name, made.suffix)
     write_whole(path, lambda file: file.write(made.file()))
     print(f"{path}: {made.alt}")
     return 0
+
+
+def unused(name: str, suffix: str) -> Path:
+    """A file that is not there yet: one that nobody named is not to cost another, as --save may."""
+    names = chain([name], (f"{name}-{n}" for n in count(2)))
+    return next(path for each in names if not os.path.lexists(path := Path(f"{each}{suffix}")))
 
 
 def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:

@@ -7,8 +7,11 @@ Cells are those of a notebook's JSON, or of nbformat: mappings with ``cell_type`
 import ast
 import json
 import linecache
+import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,18 @@ CAPTION = re.compile(r"<!--caption (?P<label>\S+)-->\n(?P<caption>.+)", re.DOTAL
 # what stands for nothing where Markdown and LaTeX are not set
 UNSET = re.compile(r"\{\w+\}(?=`)|\\(?:boldsymbol|math[a-z]+)|\\[ ,]|(?<=\d)\{(?=,)|(?<=,)\}|[`$*]")
 TAKES = {int: "a whole number", float: "a number", bool: "True or False"}
+# what a parameter's comment ends in
+RANGE = re.compile(
+    r"(?:^|; )(?:(?P<least>\S+) to (?P<most>\S+)|at least (?P<from>\S+)|above (?P<above>\S+))$"
+)
+SET = "injected-parameters"  # papermill's tag of a cell that sets parameters otherwise
+
+
+class Refused(ValueError):
+    """A setting outside of its range: in a notebook one line, without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
 
 
 @dataclass(frozen=True)
@@ -31,15 +46,47 @@ class Parameter:
     default: Any
     comment: str
 
+    @property
+    def range(self) -> tuple[str, float, float]:
+        """In words, the least and the most."""
+        found = RANGE.search(self.comment)
+        if not found:
+            return "", -math.inf, math.inf
+        words, (least, most, at_least, above) = found[0].removeprefix("; "), found.groups()
+        if above is not None:
+            return f" {words}", math.nextafter(float(above), math.inf), sys.float_info.max
+        return (
+            f" from {words}" if most else f" of {words}",
+            float(least or at_least),
+            float(most or sys.float_info.max),
+        )
+
+    def held(self, value: Any, text: str | None = None) -> Any:
+        """``value``, given as ``text``, of the default's kind, if it is within the range."""
+        words, least, most = self.range
+        kind = TAKES.get(type(self.default), f"the like of {self.default!r}") + words
+        try:
+            found = _alike(value, self.default)
+            if words and not all(least <= x <= most for x in _each(found)):
+                raise ValueError
+        except ValueError:
+            said = value if text is None else text
+            raise Refused(f"takes {kind}, not {said!r}") from None
+        return found
+
     def typed(self, text: str) -> Any:
         """What ``text`` says, of the default's kind."""
         if isinstance(self.default, str):
             return text
         try:
-            return _alike(ast.literal_eval(text), self.default)
+            value = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            kind = TAKES.get(type(self.default), f"the like of {self.default!r}")
-            raise ValueError(f"takes {kind}, not {text!r}") from None
+            value = text
+        return self.held(value, text)
+
+
+def _each(value: Any) -> Iterable:
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def _alike(value: Any, default: Any) -> Any:
@@ -59,12 +106,36 @@ def parameters_cell(cells: Sequence[Mapping]) -> int | None:
     return next(tagged, None)
 
 
+def injected(cell: Mapping) -> bool:
+    """Whether it sets parameters otherwise, and is not the author's."""
+    return SET in cell["metadata"].get("tags", ())
+
+
 def parameters(cells: Sequence[Mapping]) -> dict[str, Parameter]:
     """What can be set, in the order of the cell; nothing without such a cell."""
     place = parameters_cell(cells)
-    if place is None:
-        return {}
-    source = "".join(cells[place]["source"])
+    return {} if place is None else _lines("".join(cells[place]["source"]))
+
+
+def hold_ranges(names: Mapping[str, Any]) -> None:
+    """In a chapter, with its ``globals()``: a setting outside of its range ends here, before any work.
+
+    Whoever sets it, papermill in a cell of its own too: what the cells said that ran is in ``In``.
+    """
+    for source in reversed(names.get("In", ())):
+        with suppress(SyntaxError):
+            lines = ast.parse(source).body
+            if lines and all(isinstance(line, ast.AnnAssign) for line in lines):
+                for each in _lines(source).values():
+                    try:
+                        each.held(names[each.name])
+                    except Refused as problem:
+                        raise Refused(f"{each.name} {problem}") from None
+                return
+
+
+def _lines(source: str) -> dict[str, Parameter]:
+    """By name the parameters that a cell sets."""
     lines, found = source.splitlines(), {}
     for node in ast.parse(source).body:
         comment = lines[node.end_lineno - 1][node.end_col_offset :].strip(" #")
@@ -197,17 +268,18 @@ def _shown(cell: Mapping) -> str | list[str]:
 
 def draw(figure: Figure, cells: Sequence[Mapping], given: Mapping[str, Any]) -> Any:
     """The picture, by the chapter's cells from the first to its own, with the settings ``given``."""
-    chapter, names, shown = figure.name.partition(".")[0], {"__name__": "__main__"}, None
-    set_here = parameters_cell(cells)
+    chapter, set_here, shown = figure.name.partition(".")[0], parameters_cell(cells), None
+    names = {"__name__": "__main__", "In": []}  # as a notebook has it
     with noted() as interrupted:  # which ends a run where it is: the picture would be of a part
         for place, cell in enumerate(cells[: figure.place + 1]):
             try:
                 if cell["cell_type"] == "code":
+                    names["In"].append(cell["source"])
                     shown = _executed(cell["source"], f"<{chapter}, cell {place + 1}>", names)
             finally:
                 if interrupted.is_set():
                     raise KeyboardInterrupt
-            if place == set_here:
+            if place == set_here or injected(cell):
                 names |= given
     return shown
 

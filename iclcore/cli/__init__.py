@@ -69,7 +69,12 @@ def build_parser(multihead: bool = False) -> Parser:
     )
     sweep_flags(sweep)
     sweep.set_defaults(parser=sweep, room="sweep", rest=[])
-    theory = commands.add_parser("theory", help="plateau losses, time course, scalar ODE as CSV")
+    theory = commands.add_parser(
+        "theory",
+        help="plateau losses, time course, scalar ODE as CSV",
+        epilog="plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp on "
+        "white input. head_value: attnS of rank 1 with one output, learning eigenvector index alone.",
+    )
     problem_flags(theory)
     theory.add_argument("--save", type=writable, metavar="F.csv", help="a file, not the terminal")
     theory.set_defaults(parser=theory, room="theory")

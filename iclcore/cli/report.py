@@ -75,14 +75,15 @@ def report(
     print(f"engine {history.engine}; seconds: {seconds}")
     if options.show:
         show(draw(history), picture_of(options))
+    where = f"kept in {options.save}" if options.save else "not kept, without --save"
     if history.ended == "diverged":
         step = history.steps[-1]
         less = "--lr takes less here" if step else "--init takes less here"
-        print(f"the loss is not finite at step {step}; {less}. "
-              f"The {step} steps before it are kept", file=sys.stderr)  # fmt: skip
+        kept = f"The {step} steps before it are {where}"
+        print(f"the loss is not finite at step {step}; {less}. {kept}", file=sys.stderr)
         return 3
     if history.ended == "interrupted":
-        print(f"interrupted after {len(history.loss)} steps; they are kept", file=sys.stderr)
+        print(f"interrupted after {len(history.loss)} steps; they are {where}", file=sys.stderr)
         return 130
     return 0
 

@@ -3,19 +3,26 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from iclcore.cli import model_of, task_of
 from iclcore.files import write_whole
+from iclcore.models import CubicMLP, Model, SeparateAttention
+from iclcore.task import RegressionTask
 
 POINTS, ROWS = 201, 250_000  # of a table; rows take about ten seconds
 
 
 def run(options: argparse.Namespace, refuse: Callable) -> int:
-    """Tidy rows: quantity, index (number of components or eigenvector), step, value."""
+    """Tidy rows: quantity, index (number of components or eigenvector), step, value.
+
+    ``plateau_loss``: the levels on which the model's loss waits. ``merged_loss``, of merged heads and of
+    the MLP on white input: its course. ``head_value``, of separate heads of rank one that answer with one
+    output: the scalar ODE of one that learns eigenvector ``index`` alone.
+    """
     model, task = model_of(options, refuse), task_of(options)
     if options.softmax:
         refuse("argument --softmax: has no closed form; leave it out")
@@ -28,21 +35,33 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     if task.dim > most:
         refuse(f"argument --seq_len: takes less with --vary_len, not {task.context + 1}")
 
+    if isinstance(model, SeparateAttention) and task.dim * task.outputs > ROWS:
+        refuse(f"argument --out_dim: takes at most {ROWS // task.dim} here, not {task.outputs}")
+
     from iclcore import theory
 
     lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
     lines.append("quantity,index,step,value")
-    lines += [f"plateau_loss,{m},,{x:.17g}" for m, x in enumerate(theory.plateau_losses(task))]
+    lines += [f"plateau_loss,{m:g},,{x:.17g}" for m, x in levels(model, task)]
     with np.errstate(over="ignore"):  # the end of all time
         time = options.lr * steps
     try:
-        if task.spectrum == "white":
+        if task.spectrum == "white" and not isinstance(model, SeparateAttention):
             c0 = options.heads * (options.init * options.init) / 2  # its mean over starts
-            course = theory.white_course(task, c0, time, model.divisor)
+            answers = (
+                1 if isinstance(model, CubicMLP) else task.outputs
+            )  # its z has the last y alone
+            slower = task.outputs / answers  # the loss is the mean over outputs
+            course = theory.white_course(
+                replace(task, outputs=answers), c0, time / slower, model.divisor
+            )
+            course = task.label_power - (task.label_power - course) / slower
             if not np.isfinite(course[0]):
                 raise ValueError("its loss leaves what a float holds")
             lines += [f"merged_loss,,{t},{x:.17g}" for t, x in zip(steps, course, strict=True)]
-        for d, limit in enumerate(theory.head_limit(task, model.divisor), start=1):
+        ode = isinstance(model, SeparateAttention) and model.rank == task.outputs == 1
+        limits = theory.head_limit(task, model.divisor)[: model.heads if ode else 0]
+        for d, limit in enumerate(limits, start=1):
             if options.init < limit:
                 s = theory.head_course(task, d, time, options.init, model.divisor)
                 lines += [f"head_value,{d},{t},{x:.17g}" for t, x in zip(steps, s, strict=True)]
@@ -56,3 +75,25 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     else:
         sys.stdout.write(text)
     return 0
+
+
+def levels(model: Model, task: RegressionTask) -> Iterator[tuple[float, float]]:
+    """How many eigenvectors are learned, the mean over outputs, and the loss there, while starts are small.
+
+    Merged heads and the MLP learn all at once, the MLP of the last output only: the others are not in z.
+    A separate head learns as many as its rank: each for all outputs, or for one by its key's label column.
+    """
+    from iclcore.theory import plateau_losses
+
+    if isinstance(model, SeparateAttention):
+        losses, parts = plateau_losses(task), task.outputs
+        end = min(task.dim, model.heads * model.rank)
+        for m in range(end * parts + 1):
+            whole, part = divmod(m, parts)
+            gain = losses[whole] - losses[whole + 1] if part else 0
+            yield m / parts, losses[whole] - gain * part / parts
+    else:
+        first, *_, last = plateau_losses(task)
+        share = 1 / task.outputs if isinstance(model, CubicMLP) else 1
+        yield 0, first
+        yield share * task.dim, first - share * (first - last)

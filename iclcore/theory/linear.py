@@ -158,18 +158,22 @@ def rms(
 def white_start(weights: Weights, dim: int) -> float:
     """c₀ = Σ_h ((v_h + u_h)/2)², u_h = tr(U_h)/√D: what small weights hold of the growing direction.
 
-    U_h is the block of KQ_h between the query's x and the context's x.
+    U_h is the block of KQ_h between the query's x and the context's x, v_h = tr(V_h)/√O that of the value
+    between the O outputs.
     """
-    value = weights["value"][:, -1, -1]
-    trace = np.trace(weights["key_query"][:, :dim, :dim], axis1=1, axis2=2)
-    return float(np.sum((value + trace / np.sqrt(dim)) ** 2) / 4)
+    outputs = weights["value"].shape[-1] - dim
+    blocks = weights["value"][:, -outputs:, -outputs:], weights["key_query"][:, :dim, :dim]
+    v, u = (np.trace(each, axis1=1, axis2=2) / np.sqrt(each.shape[-1]) for each in blocks)
+    return float(np.sum((v + u) ** 2) / 4)
 
 
 def _white(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
     if np.ptp(task.eigenvalues) > 1e-12 * task.eigenvalues[0]:
         raise ValueError(f"spectrum takes white for this closed form, not {task.spectrum!r}")
-    a, b = rates(task, divisor)
-    return float(a[0] * np.sqrt(task.dim)), float(b[0])
+    a, b = rates(
+        task, divisor
+    )  # of the mean over outputs, along a direction that all have a part in
+    return float(a[0] * np.sqrt(task.dim / task.outputs)), float(b[0] / task.outputs)
 
 
 def white_course(
@@ -205,8 +209,8 @@ def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> floa
 
 
 def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
-    """How fast small merged weights grow, for any spectrum: value and KQ, along a, as exp(2|a|t)."""
-    return float(2 * np.linalg.norm(rates(task, divisor)[0]))
+    """How fast small merged weights grow, for any spectrum: value and KQ, along a, as exp(2|a|t/√O)."""
+    return float(2 * np.linalg.norm(rates(task, divisor)[0]) / np.sqrt(task.outputs))
 
 
 # -- separate key and query -----------------------------------------------------------------------

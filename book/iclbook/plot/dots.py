@@ -21,7 +21,8 @@ def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel
 
     A theory of another name is dashed in a colour of its own. ``says`` ends the alt text.
     """
-    simulated = {name: points for name, points in rows(simulated).items() if len(points[0])}
+    simulated = {name: reached(*points) for name, points in rows(simulated).items()}
+    simulated = {name: points for name, points in simulated.items() if len(points[0])}
     theory = rows(theory)
     names = list(dict.fromkeys([*simulated, *theory]))
     tones = dict(zip(names, colours(len(names)), strict=True))
@@ -48,6 +49,12 @@ def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel
         found = listed(y, ".3g") if len(y) <= FEW else f"{len(y)} from {spread(y, '.3g')}"
         said.append(f"Marks, {name}: {found}.")
     return Panel(draw, " ".join([*said, says]).strip(), width=6.2, height=3.6)
+
+
+def reached(*points: ArrayLike) -> tuple[np.ndarray, ...]:
+    """Those that a run came to."""
+    x, y, *off = map(np.asarray, points)
+    return tuple(each[np.isfinite(y)] for each in (x, y, *off))
 
 
 def rows(named: Points) -> dict[str, tuple[np.ndarray, ...]]:

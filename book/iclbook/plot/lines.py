@@ -24,10 +24,11 @@ def lines(
     """Named curves, solid; dashed on each what theory says under the same name.
 
     A theory of another name is dashed in grey. ``wide`` curves lie pale behind, in the colour of their
-    name; ``marks`` is a place on each; ``levels`` are dashed across. What a run did not reach is left
-    out by the caller.
+    name; ``marks`` is a place on each; ``levels`` are dashed across, if they exist. What a run did not reach
+    is left out by the caller.
     """
     theory, wide, marks = theory or {}, wide or {}, marks or {}
+    levels = [level for level in levels if np.isfinite(level)]
     names = list(dict.fromkeys([*simulated, *wide]))
     tones = dict(zip(names, colours(len(names)), strict=True))
 

@@ -17,7 +17,7 @@ EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", re.MULTILINE)
 @cache
 def _module(name: str) -> tuple[tuple[str, ...], str]:
     """What a module imports, and its text as the definition of an object of that name."""
-    text = (FOLDER / f"{name}.mjs").read_text()
+    text = (FOLDER / f"{name}.mjs").read_text(encoding="utf-8")
     needed = tuple(match[2] for match in IMPORT.finditer(text))
     text = IMPORT.sub(lambda found: f"const {{{found[1]}}} = {found[2]};\n", text)
     exports = ", ".join(match[2] for match in EXPORT.finditer(text))
@@ -55,4 +55,4 @@ def script(name: str) -> str:
 
 
 def style() -> str:
-    return (FOLDER / "explorers.css").read_text()
+    return (FOLDER / "explorers.css").read_text(encoding="utf-8")

@@ -34,13 +34,18 @@ def newer(than: Path, *sources: Path) -> bool:
 def run(*command: str, cwd: Path = ROOT, **environment: str) -> None:
     """One step. What ends this process ends the step; and if it fails nothing comes after it."""
     own = {name: text for name, text in os.environ.items() if name not in OTHERS}
-    step = None
+    step, heard = None, []
 
     def pass_on(number, _frame):
-        if not step:
-            sys.exit(128 + number)
-        if number != signal.SIGINT:  # which a terminal sends to both
-            step.send_signal(number)
+        heard.append(number)
+        if step:
+            send()
+
+    def send():
+        while heard:
+            number = heard.pop()
+            if number != signal.SIGINT:  # which a terminal sends to both
+                step.send_signal(number)
 
     before = {each: signal.getsignal(each) for each in STOPS}
     before = {each: how for each, how in before.items() if how != signal.SIG_IGN}
@@ -48,6 +53,7 @@ def run(*command: str, cwd: Path = ROOT, **environment: str) -> None:
         signal.signal(each, pass_on)
     try:
         step = subprocess.Popen(command, cwd=cwd, env={**own, **OURS, **environment})
+        send()  # what came before there was a step
         code = step.wait()
     finally:
         for each, how in before.items():

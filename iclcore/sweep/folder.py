@@ -4,6 +4,7 @@ The folder holds ``runs/NAME.npz``, a file for each run, named by the hash of it
 sweep's ``table.csv`` and ``table.parquet``. What is no run of these versions is set aside, never read.
 """
 
+import os
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence

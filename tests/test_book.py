@@ -429,7 +429,9 @@ def test_make_does_one_thing_after_another(tmp_path, make):
         assert running.wait(LONG) == 0
     log = (tmp_path / "log").read_text().split()
     assert log == ["begin", "end"] * (len(log) // 2)
-    assert len(log) == 2 * 8  # execute, check, build; browser, build, lint, format, test
+    assert (
+        len(log) == 2 * 9
+    )  # execute, check, build; browser, build, lint, format, test, processors
 
 
 def test_the_steps_need_no_make(tmp_path, make):

@@ -110,6 +110,7 @@ def test() -> None:
     run(PYTHON, "-m", "ruff", "check", ".")
     run(PYTHON, "-m", "ruff", "format", "--check", ".")
     run(PYTHON, "-m", "pytest", "-n", "2", "--dist", "worksteal", "tests", **ONE_THREAD)
+    tool("processors", "quick")
 
 
 def clean() -> None:

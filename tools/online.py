@@ -98,6 +98,8 @@ def finish(app, error):
     if error is not None or app.builder.format != "html":
         return
     folder, home = Path(app.outdir), app.config.html_baseurl
+    for template in (folder / "_static").glob("*macros.html"):  # the theme's own
+        template.unlink()
     pages, digests = sorted(folder.rglob("*.html")), set()
     for path in pages:
         path.write_text(tidy(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,6 +1,5 @@
 """The engines: published runs against the naive step, steps against the machine, growth of cost."""
 
-import resource
 import time
 
 import numpy as np
@@ -38,7 +37,9 @@ def published(case: tuple) -> dict:
 
 
 def memory() -> float:
-    """Gigabytes that this process has held at most."""
+    """Gigabytes that this process has held at most, on Linux."""
+    import resource
+
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 

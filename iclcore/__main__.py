@@ -3,10 +3,11 @@ what no library would survive is said in a line, and signals end what runs witho
 
 import io
 import os
-import resource
 import sys
 from collections.abc import Callable
 from typing import NoReturn
+
+from iclcore.systems import address_space
 
 # what it takes to load torch and numba, measured: 1.1 GB, and threads by 0.08 each
 SPACE = 1_500_000_000 + 100_000_000 * (os.cpu_count() or 1)
@@ -18,8 +19,8 @@ def hopeless() -> str | None:
         os.getcwd()
     except FileNotFoundError:
         return "takes a working directory, and this one is gone"
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit != resource.RLIM_INFINITY and limit < SPACE:
+    limit = address_space()
+    if limit is not None and limit < SPACE:
         return (
             f"takes {SPACE / 1e9:.1f} GB of address space, and ulimit -v leaves {limit / 1e9:.1f}"
         )

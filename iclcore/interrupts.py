@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+from iclcore.systems import STOPS
+
 _here = SimpleNamespace(heard=(signal.SIGINT,), last=None, noting=None)
 
 
 def listen() -> None:
     """In a process of our own SIGTERM and SIGHUP end what runs as Ctrl-C does. Whoever ignores a signal
     (nohup, a shell in the background) goes on ignoring it."""
-    _here.heard = _not_ignored(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    _here.heard = _not_ignored(*STOPS)
     for number in _here.heard:
         signal.signal(number, _interrupt)
 

@@ -406,21 +406,22 @@ def test_pages_are_replaced_only_when_they_are_whole(tmp_path, capfd):
 
 @pytest.fixture
 def make(tmp_path):
-    """Make, with this Makefile, where every program is the given script."""
+    """Make, with this Makefile, where .venv's Python is the given script."""
 
     def started(script, *arguments):
-        for name in ("requirements.txt", "pyproject.toml", "_config.yml", "_toc.yml"):
+        pins = ("requirements.txt", "requirements.lock", "pyproject.toml")
+        for name in (*pins, "_config.yml", "_toc.yml"):
             (tmp_path / name).touch()
         shutil.copy(ROOT / "Makefile", tmp_path)
+        (tmp_path / "tools").mkdir(exist_ok=True)
+        shutil.copy(TOOLS / "make.py", tmp_path / "tools")
         (tmp_path / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
         (tmp_path / ".venv" / ".ready").touch()
-        for name in ("python", "ruff", "chromium"):
-            program = tmp_path / ".venv" / "bin" / name
-            program.write_text(f"#!/bin/sh\n{script}\n")
-            program.chmod(0o755)
+        program = tmp_path / ".venv" / "bin" / "python"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
         own = {name: text for name, text in os.environ.items() if not name.startswith("MAKE")}
-        own["PATH"] = f"{tmp_path / '.venv' / 'bin'}:{own['PATH']}"
-        command = ["make", "--silent", "SET=", "CHAPTER=", *arguments]
+        command = ["make", "--silent", f"PYTHON={sys.executable}", "SET=", "CHAPTER=", *arguments]
         return subprocess.Popen(command, cwd=tmp_path, env=own, stderr=subprocess.DEVNULL)
 
     return started
@@ -431,7 +432,49 @@ def test_make_does_one_thing_after_another(tmp_path, make):
         assert running.wait(LONG) == 0
     log = (tmp_path / "log").read_text().split()
     assert log == ["begin", "end"] * (len(log) // 2)
-    assert len(log) == 2 * 7  # execute, check, build; build, lint, format, test
+    assert (
+        len(log) == 2 * 9
+    )  # execute, check, build; browser, build, lint, format, test, processors
+
+
+def test_the_steps_need_no_make(tmp_path, make):
+    """And where one fails none comes after it."""
+    with make("true", "ready") as running:
+        assert running.wait(LONG) == 0
+    program = tmp_path / ".venv" / "bin" / "python"
+    program.write_text('#!/bin/sh\necho "$*" >> log\ncase "$*" in *nbval*) exit 3;; esac\n')
+    alone = [sys.executable, "tools/make.py"]
+    asked = [*alone, "book", "CHAPTER=one two"]
+    assert subprocess.run(asked, cwd=tmp_path, env={"PATH": os.environ["PATH"]}).returncode == 3
+    first, second = (tmp_path / "log").read_text().splitlines()
+    assert first == "tools/execute.py one two"
+    assert second.endswith(" book/one.ipynb book/two.ipynb")
+    for wrong in ("boko", "chapter=one"):
+        done = subprocess.run([*alone, wrong], cwd=tmp_path, capture_output=True, text=True)
+        (line,) = done.stderr.splitlines()
+        assert done.returncode == 1 and wrong.partition("=")[0] in line
+
+
+def test_what_is_installed_is_what_is_locked(tmp_path, make):
+    """First by hashes, then what the lock leaves out; again only after a change."""
+    with make('echo "$*" >> log', "ready") as running:
+        assert running.wait(LONG) == 0
+    assert not (tmp_path / "log").exists()
+    ready = tmp_path / ".venv" / ".ready"
+    os.utime(ready, (1, 1))
+    script = (
+        'import sys; sys.path.insert(0, "tools"); import make; make.sys.executable = make.PYTHON\n'
+    )
+    script += 'make.main(["ready"]); make.main(["ready"])'
+    assert subprocess.run([sys.executable, "-c", script], cwd=tmp_path).returncode == 0
+    commands = (tmp_path / "log").read_text().splitlines()
+    pip = "-m pip install --quiet --disable-pip-version-check"
+    assert commands == [
+        "-m venv .venv",
+        f"{pip} -r requirements.lock",
+        f"{pip} -r requirements.txt",
+        f"{pip} --no-deps --no-build-isolation -e .",
+    ]
 
 
 def test_make_sets_what_is_asked_and_does_not_compare_that(tmp_path, make):

@@ -4,16 +4,20 @@ import ast
 import re
 import subprocess
 import sys
-from importlib.metadata import packages_distributions
+from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
+import make as steps
 import nbformat
 import yaml
+from packaging.markers import Marker
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 TRACKED = subprocess.run(
     ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
 ).stdout.split("\0")[:-1]
+CUDA = re.compile(r"torch|triton|nvidia-|cuda-")
 PIN = re.compile(r"(?P<name>[\w.-]+)==[\w.+]+ +# \S.*")
 
 
@@ -87,8 +91,11 @@ def test_ci_runs_what_the_readme_says():
     first_block = re.search(r"```sh\n(.*?)```", readme, re.DOTALL)[1]
     told = [line.split("#")[0].strip() for line in first_block.splitlines()]
     assert told == commands == ["make book", "make test"]
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"`make ([a-z]+)", readme)) <= targets
+    (targets,) = re.findall(r"^(book .*):$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets.split() == sorted(targets.split(), key=list(steps.COMMANDS).index)
+    assert set(targets.split()) == set(steps.COMMANDS)
+    told = set(re.findall(r"(?:`make|tools/make\.py) ([a-z-]+)", readme))
+    assert {"book", "test"} < told <= set(steps.COMMANDS)
 
 
 def test_the_tree_holds_nothing_of_one_machine():
@@ -102,6 +109,7 @@ def test_the_tree_holds_nothing_of_one_machine():
             ".yml",
             ".toml",
             ".txt",
+            ".lock",
             ".cff",
             ".ipynb",
             ".mjs",
@@ -117,3 +125,57 @@ def test_modules_are_short_enough_to_read():
         if name.endswith((".py", ".mjs")) and not name.startswith("tests/"):
             lines = len((ROOT / name).read_text().splitlines())
             assert lines <= 400, f"{name} has {lines} lines"
+
+
+def locked():
+    """Each package of requirements.lock: its pins and for whom each is. All files have hashes."""
+    text = (ROOT / "requirements.lock").read_text()
+    pins = re.findall(
+        r"^([\w.-]+)==(\S+)(?: ; (.*))? \\\n((?:[ ]+--hash.*\n)+)", text, re.MULTILINE
+    )
+    assert len(pins) == len(re.findall(r"^\w", text, re.MULTILINE))
+    found = {}
+    for name, pin, marker, hashes in pins:
+        digests = re.findall(r"^ +--hash=sha256:([0-9a-f]{64})(?: \\)?$", hashes, re.MULTILINE)
+        assert digests and len(digests) == hashes.count("\n"), name
+        found.setdefault(normal(name), []).append((pin, Marker(marker) if marker else None))
+    return found
+
+
+def test_the_lock_has_every_requirement_at_its_pin_and_what_those_bring_with_hashes():
+    lock = locked()
+    assert not [name for name in lock if CUDA.match(name)]
+    for line in requirements():
+        name, _, pin = line.split("#")[0].strip().partition("==")
+        if name != "torch":  # which build of it is for whoever installs
+            assert lock.pop(normal(name)) == [(pin, None)], f"{name}: run python tools/lock.py"
+    assert len(lock) > 100  # what these bring
+
+
+def test_what_is_installed_is_what_is_locked():
+    """A package that some requirement brings and the lock has not would be taken without a hash."""
+    lock, left, found = locked(), [normal(line.split("==")[0]) for line in requirements()], set()
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        here = distribution(name)
+        needed = map(Requirement, here.requires or [])
+        needed = [each for each in needed if not each.marker or each.marker.evaluate({"extra": ""})]
+        left += [normal(each.name) for each in needed if not CUDA.match(normal(each.name))]
+        if name != "torch":
+            pins = [pin for pin, mine in lock[name] if not mine or mine.evaluate()]
+            assert pins == [here.version], f"{name} is {here.version}: run make ready"
+    assert len(found) > 100
+
+
+def test_nothing_in_the_tree_says_where_packages_come_from():
+    """Whoever installs has an index set: pip's, a mirror's, one of builds for processors."""
+    host = re.compile(
+        r"--(?:extra-)?index-url|--find-links|(?:pypi|pythonhosted|pytorch|npmjs)\.org"
+    )
+    for name in TRACKED:
+        if (ROOT / name).suffix in {".txt", ".lock", ".toml", ".py", ".yml", ".md", ".json", ""}:
+            text = (ROOT / name).read_text()
+            assert name == "tests/test_project.py" or not host.search(text), name

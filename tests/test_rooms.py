@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "iclcore"
 
 # A module imports from its own room and from those above it, also inside functions.
 ROOMS = {
-    "ground": "checks extras files interrupts versions threads",
+    "ground": "checks extras files interrupts systems versions threads",
     "task": "task",
     "models": "models optimisers",
     "reference": "reference",

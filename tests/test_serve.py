@@ -14,6 +14,8 @@ def ask(tmp_path):
     (folder / "empty").mkdir(parents=True)
     (folder / "index.html").write_text("<p>hello" * 100)
     (folder / "picture.png").write_bytes(bytes(100))
+    (folder / "404.html").write_text("<p>not here")
+    (folder / "_headers").write_text("/*\n  X-Content-Type-Options: nosniff\n  X-Else: a: b\n")
     (tmp_path / "secret.txt").write_text("secret")
     (folder / "way_out.txt").symlink_to(tmp_path / "secret.txt")
     server = serve.server(str(folder), 0)
@@ -53,8 +55,8 @@ def test_pages_come_compressed_and_once(ask):
 )
 def test_nothing_outside_the_folder_and_no_listing(ask, path):
     answer, body = ask(path)
-    assert answer.status == 404
-    assert b"secret" not in body
+    assert answer.status == 404 and body == b"<p>not here"
+    assert answer.headers["X-Else"] == "a: b"
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example"])

@@ -1,20 +1,31 @@
 """The browsers that a system may have, and its Firefox driven by WebDriver BiDi alone.
 
-Playwright drives an installed Chromium, but of Firefox one of its own making, which no system has.
+    python tools/browsers.py
+
+sees that there is a Chromium. Playwright drives an installed one, but of Firefox one of its own making,
+which no system has.
 """
 
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from typing import Any
 
 import websocket
+from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")  # as in the Makefile
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FIREFOX = ("firefox-esr", "firefox")
+CHANNELS = ("chrome", "msedge")  # Playwright knows where macOS and Windows keep them
+QUIET = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
 LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PATIENCE = 120  # seconds for one answer
 
@@ -22,6 +33,36 @@ PATIENCE = 120  # seconds for one answer
 def installed(names: tuple[str, ...]) -> str | None:
     """The first of them on the PATH."""
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def chromium(playwright: Playwright) -> Browser:
+    """The one on the PATH; else Chrome or Edge where their system has them; else Playwright's own."""
+    path = installed(CHROMIUM)
+    places = [{"executable_path": path}] if path else [*({"channel": c} for c in CHANNELS), {}]
+    for place in places:
+        try:
+            return playwright.chromium.launch(args=QUIET.split(), **place)
+        except Error as error:
+            why = error
+    raise why
+
+
+def see_to_chromium() -> None:
+    """Where there is none: Debian's for root, elsewhere Playwright's, which needs no root."""
+    if installed(CHROMIUM):
+        return
+    try:
+        with sync_playwright() as playwright:
+            return chromium(playwright).close()
+    except Error:
+        root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if root and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "update", "-qq"], check=True)
+        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], check=True)
+    else:
+        install = [sys.executable, "-m", "playwright", "install", "chromium"]
+        if subprocess.run(install).returncode:
+            sys.exit(f"the tests take a Chromium: none of {', '.join(CHROMIUM)} is on the PATH")
 
 
 class Firefox:
@@ -85,3 +126,7 @@ class Firefox:
         self.process.wait()
         self.process.stderr.close()
         shutil.rmtree(self.profile, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    see_to_chromium()

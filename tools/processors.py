@@ -1,5 +1,9 @@
 """The numeric tests and the chapters as other processors would run them: make test-processors
 
+    python tools/processors.py          all of it, a quarter of an hour
+    python tools/processors.py quick    where round-off has shown, on the processor that differs most
+    python tools/processors.py here     the numeric tests on this processor
+
 What differs between processors of one family is which kernels a library picks, and each library can be told
 to pick others. A test or a printed number that hangs on round-off fails here, not at a reader's.
 """
@@ -43,24 +47,43 @@ STEPS = {
 }
 
 
-def main() -> int:
+# where a test once hung on last bits, and what all chapters compute with
+QUICK = (
+    "test_edge.py",
+    "test_gradients.py",
+    "test_optimisers.py",
+    "test_saddles.py",
+    "test_theory.py",
+)
+
+
+def run(name: str, command: list[str]) -> int:
+    cache = {"NUMBA_CACHE_DIR": str(ROOT / "_build" / "processors" / name.partition("'")[0])}
+    settings = ONE_THREAD | cache | PROCESSORS[name]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | settings).returncode
+
+
+def main(asked: list[str]) -> int:
+    if asked == ["here"]:
+        return run("this one", STEPS["tests"])
     if platform.machine().lower() not in ("x86_64", "amd64"):
         print(
             f"the processors emulated are x86-64, and this one is {platform.machine()}",
             file=sys.stderr,
         )
-        return 2
+        return 0 if asked else 2
+    if asked == ["quick"]:
+        tests = [f"tests/{name}" for name in QUICK]
+        return run("nehalem", [*PYTEST, "--dist", "worksteal", *tests])
     failed = []
     for name, settings in PROCESSORS.items():
-        cache = {"NUMBA_CACHE_DIR": str(ROOT / "_build" / "processors" / name.partition("'")[0])}
         for step, command in (STEPS if settings else {SAME: STEPS[SAME]}).items():
             print(f"-- {name}: {step}", flush=True)
-            done = subprocess.run(command, cwd=ROOT, env=os.environ | ONE_THREAD | cache | settings)
-            if done.returncode:
+            if run(name, command):
                 failed.append(f"{name}: {step}")
     print("failed: " + ", ".join(failed) if failed else f"all passed: {', '.join(PROCESSORS)}")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

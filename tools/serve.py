@@ -5,6 +5,7 @@ outside the folder is sent, and nothing to a page of another name that has come 
 """
 
 import gzip
+import re
 import sys
 import webbrowser
 from functools import cache, partial
@@ -19,6 +20,13 @@ COMPRESSED = {".html", ".js", ".css", ".svg", ".json", ".txt", ".ipynb", ".map",
 FOREVER = (
     "public, max-age=31536000, immutable"  # an address with a digest never changes what it names
 )
+
+
+def policy(folder: str) -> list[tuple[str, str]]:
+    """What the build says is to be sent with every page (tools/online.py)."""
+    stated = Path(folder, "_headers")
+    text = stated.read_text(encoding="utf-8") if stated.exists() else ""
+    return re.findall(r"^  ([\w-]+): (.*)$", text, re.MULTILINE)
 
 
 @cache
@@ -38,13 +46,23 @@ class Pages(SimpleHTTPRequestHandler):
         folder, path = Path(self.directory).resolve(), Path(self.translate_path(self.path))
         page = path / "index.html" if path.is_dir() else path
         if not page.is_file() or not page.resolve().is_relative_to(folder):
-            return self.send_error(HTTPStatus.NOT_FOUND)
+            return self.send_missing(folder / "404.html")
         if self.path.split("?")[0].endswith("/"):
             path = page
         takes = "gzip" in self.headers.get("Accept-Encoding", "")
         if path.is_file() and path.suffix in COMPRESSED and takes:
             return self.send_compressed(path)
         return super().send_head()
+
+    def send_missing(self, page: Path):
+        if not page.is_file():
+            return self.send_error(HTTPStatus.NOT_FOUND)
+        body = page.read_bytes()
+        self.send_response(HTTPStatus.NOT_FOUND)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return BytesIO(body)
 
     def send_compressed(self, path: Path):
         state = path.stat()
@@ -64,7 +82,8 @@ class Pages(SimpleHTTPRequestHandler):
     def end_headers(self):
         self.send_header("Cache-Control", FOREVER if "?v=" in self.path else "no-cache")
         self.send_header("Vary", "Accept-Encoding")
-        self.send_header("X-Content-Type-Options", "nosniff")
+        for name, what in policy(self.directory):
+            self.send_header(name, what)
         super().end_headers()
 
 

@@ -5,7 +5,6 @@
 runs a command of which nothing is left when it has ended, or was ended.
 """
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -17,9 +16,10 @@ from pathlib import Path
 
 from guard import MARK
 
+from iclcore.systems import STOPS, held
+
 ROOT = Path(__file__).resolve().parent.parent
 GUARD = Path(__file__).with_name("guard.py")
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
@@ -61,12 +61,9 @@ def alone(root: Path) -> Iterator[None]:
     """One build of a book at a time: a second one waits, and says so."""
     path = root / "_build" / ".lock"
     path.parent.mkdir(exist_ok=True)
-    with path.open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("waiting for another build of this book to end", file=sys.stderr, flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    path.touch()
+    say = "waiting for another build of this book to end"
+    with held(path, wait=lambda: print(say, file=sys.stderr, flush=True)):
         yield
 
 

@@ -10,6 +10,9 @@ window.saveNotebook = (name, text) => {
 };
 
 document.addEventListener("DOMContentLoaded", () => {
+  for (const button of document.querySelectorAll("[data-prints]")) {
+    button.addEventListener("click", () => window.print());
+  }
   for (const link of document.querySelectorAll("a.btn-download-source-button[href$='.ipynb']")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();

@@ -4,13 +4,10 @@ Numbers of bytes, of which those that no formula gives were measured. On the saf
 through can be held.
 """
 
-import os
-import resource
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
-from iclcore import moments
+from iclcore import moments, systems
 from iclcore.edge import AT_A_TIME
 from iclcore.models import CubicMLP, Model, feature_count
 from iclcore.sweep.plan import Plan
@@ -33,13 +30,10 @@ def within(needs: Counter[str], refuse: Callable) -> None:
 
 def memory() -> int:
     """Of the machine, or what is left to this process of its address space."""
-    page = os.sysconf("SC_PAGE_SIZE")
-    physical = page * os.sysconf("SC_PHYS_PAGES") - LOADED
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if limit == resource.RLIM_INFINITY:
+    physical, limit = systems.memory() - LOADED, systems.address_space()
+    if limit is None:
         return physical
-    taken = page * int(Path("/proc/self/statm").read_text().split()[0])
-    return min(physical, max(0, limit - taken))
+    return min(physical, max(0, limit - systems.address_space_taken()))
 
 
 def largest(numbers: dict[str, int]) -> str:

@@ -8,9 +8,8 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
 from tqdm import tqdm
@@ -21,6 +20,7 @@ from iclcore.history import History
 from iclcore.interrupts import put_off
 from iclcore.sweep.plan import MATTER, Plan, carry_out, name_of, prepare
 from iclcore.sweep.workers import Cluster, ClusterLost, Cores, say
+from iclcore.systems import held
 from iclcore.versions import difference, versions
 
 ENDS = ("finished", "diverged")  # what is kept
@@ -119,10 +119,9 @@ def _held(folder: Path) -> Iterator[None]:
     """The folder for this sweep alone, to its end or to the end of its process, however that comes."""
     new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    with ExitStack() as ends:
         try:
-            flock(handle, LOCK_EX | LOCK_NB)
+            ends.enter_context(held(folder))
         except BlockingIOError:
             raise FolderInUse(f"{folder} is in use by another sweep") from None
         try:
@@ -130,8 +129,6 @@ def _held(folder: Path) -> Iterator[None]:
         finally:
             if new and not any(folder.iterdir()):
                 folder.rmdir()
-    finally:
-        os.close(handle)
 
 
 def _carry_out(runs: Sequence[Plan], workers: Cores | Cluster, swept: Swept) -> None:

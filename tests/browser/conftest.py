@@ -16,10 +16,6 @@ from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
 collect_ignore = [] if "FIREFOX" in os.environ else ["test_in_firefox.py"]  # make test-firefox
-QUIET = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
 DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
 PAGE = """<!doctype html>
 <html lang="en" data-theme="light">
@@ -51,10 +47,8 @@ def unfold(page):
 
 @pytest.fixture(scope="session")
 def browser():
-    path = browsers.installed(browsers.CHROMIUM)
-    assert path, f"none of {', '.join(browsers.CHROMIUM)} is on the PATH: run make browser"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=QUIET.split())
+        browser = browsers.chromium(playwright)
         yield browser
         browser.close()
 

@@ -50,7 +50,7 @@ def own_levels(seed: int) -> np.ndarray:
 
 def read() -> dict[int, Int[np.ndarray, "seeds levels"]]:
     """What the table holds: steps by rank, seed and level."""
-    with open(TABLE, newline="") as file:
+    with open(TABLE, newline="", encoding="utf-8") as file:
         rows = [[int(value) for value in row.values()] for row in csv.DictReader(file)]
     table = np.array(rows).reshape(len(RANKS), -1, PLAN.task.dim + 3)
     return dict(zip(RANKS, table[:, :, 2:], strict=True))

@@ -8,7 +8,7 @@ TABLE = Path(__file__).with_suffix(".json")
 
 def read() -> dict:
     """All measurements by name."""
-    return json.loads(TABLE.read_text())
+    return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
 class Table(str):

@@ -7,6 +7,7 @@ it, which ``explorers.js`` replaces by the same module, run without a kernel.
 import base64
 import html
 import json
+from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -16,6 +17,7 @@ import traitlets
 from iclbook.explorers import bundle
 from iclbook.plot.style import DOTS, Figure, png
 from iclbook.plot.trace import trace
+from iclcore.files import write_whole
 
 WIDTH = 880  # of the static picture, in CSS pixels
 
@@ -173,6 +175,12 @@ class Explorer(anywidget.AnyWidget):
             f'<img alt="{html.escape(figure.alt, quote=True)}" width="{WIDTH}" '
             f'src="data:image/png;base64,{source}"></div>'
         )
+
+    def save(self, path: str | Path) -> None:
+        """This explorer, as it is set, as a page of its own: one file, which works from disk and asks no
+        host for anything."""
+        shown = bundle.page(self.name, self.heading, self.html(self.picture()))
+        write_whole(path, lambda file: file.write(shown.encode()))
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         shown = super()._repr_mimebundle_(**kwargs)

@@ -5,6 +5,7 @@ The modules keep to what is understood here: ``import { a, b } from "./x.mjs";``
 ``const``, ``function`` and ``async function`` declared at the start of a line.
 """
 
+import html
 import re
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", re.MULTILINE)
 @cache
 def _module(name: str) -> tuple[tuple[str, ...], str]:
     """What a module imports, and its text as the definition of an object of that name."""
-    text = (FOLDER / f"{name}.mjs").read_text()
+    text = (FOLDER / f"{name}.mjs").read_text(encoding="utf-8")
     needed = tuple(match[2] for match in IMPORT.finditer(text))
     text = IMPORT.sub(lambda found: f"const {{{found[1]}}} = {found[2]};\n", text)
     exports = ", ".join(match[2] for match in EXPORT.finditer(text))
@@ -55,4 +56,31 @@ def script(name: str) -> str:
 
 
 def style() -> str:
-    return (FOLDER / "explorers.css").read_text()
+    return (FOLDER / "explorers.css").read_text(encoding="utf-8")
+
+
+PAGE = """<!doctype html>
+<html lang="en" data-theme="light">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><link rel="icon" href="data:,">
+<style>{style}</style>
+<style>body {{ margin: 16px auto; max-width: 880px; padding: 0 16px; font-family: system-ui, sans-serif }}
+img {{ max-width: 100% }}</style></head>
+<body><main><h1>{title}</h1>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def page(name: str, title: str, body: str) -> str:
+    """One explorer as a page of its own, all in one file."""
+    scripts = script(name) + (FOLDER / "explorers.js").read_text(encoding="utf-8")
+    ends = re.compile(
+        "</(script)", re.IGNORECASE
+    )  # in a text of the script: the page would end it there
+    return PAGE.format(
+        title=html.escape(title), style=style(), body=body, script=ends.sub(r"<\\/\1", scripts)
+    )

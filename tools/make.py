@@ -1,0 +1,194 @@
+"""The steps of each command, for every system: what `make book` runs is
+
+    python tools/make.py book
+
+With Python 3.11 or newer alone: what a step takes is installed into .venv first. NAME=VALUE is as for make:
+CHAPTER=merged, SET="dim=6 seeds=2".
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / ".venv"
+PYTHON = str(PLACE / ("Scripts" if os.name == "nt" else "bin") / "python")
+READY = PLACE / ".ready"
+BUILT = ROOT / "_build" / ".built"
+# A reader's own Jupyter, IPython and matplotlib settings must not change what a notebook shows.
+OTHERS = ("JUPYTER_PATH", "IPYTHONDIR", "MPLBACKEND", "MATPLOTLIBRC", "PYTHONPATH")
+# All files are UTF-8, in whatever locale.
+OURS = {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONUTF8": "1"}
+ASKED = {name: os.environ.get(name, "") for name in ("CHAPTER", "SET")}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def newer(than: Path, *sources: Path) -> bool:
+    return not than.exists() or any(s.stat().st_mtime > than.stat().st_mtime for s in sources)
+
+
+def run(*command: str, cwd: Path = ROOT, **environment: str) -> None:
+    """One step. What ends this process ends the step; and if it fails nothing comes after it."""
+    own = {name: text for name, text in os.environ.items() if name not in OTHERS}
+    step, heard = None, []
+
+    def pass_on(number, _frame):
+        heard.append(number)
+        if step:
+            send()
+
+    def send():
+        while heard:
+            number = heard.pop()
+            if number != signal.SIGINT:  # which a terminal sends to both
+                step.send_signal(number)
+
+    before = {each: signal.getsignal(each) for each in STOPS}
+    before = {each: how for each, how in before.items() if how != signal.SIG_IGN}
+    for each in before:
+        signal.signal(each, pass_on)
+    try:
+        step = subprocess.Popen(command, cwd=cwd, env={**own, **OURS, **environment})
+        send()  # what came before there was a step
+        code = step.wait()
+    finally:
+        for each, how in before.items():
+            signal.signal(each, how)
+    if code:
+        sys.exit(code if code > 0 else 128 - code)
+
+
+def tool(name: str, *arguments: str, **environment: str) -> None:
+    run(PYTHON, str(Path("tools", f"{name}.py")), *arguments, **environment)
+
+
+def ready() -> None:
+    """Everything as it is locked, by the hashes of its files; then what the lock leaves out, torch, by its
+    version; then this package."""
+    named = [ROOT / name for name in ("requirements.txt", "requirements.lock", "pyproject.toml")]
+    if not newer(READY, *named):
+        return
+    print("Setting up .venv (some minutes)", flush=True)
+    run(sys.executable, "-m", "venv", ".venv")
+    install = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run(*install, "-r", "requirements.lock")
+    run(*install, "-r", "requirements.txt")
+    run(*install, "--no-deps", "--no-build-isolation", "-e", ".")
+    READY.touch()
+
+
+def built() -> None:
+    """The pages, where something they show has changed since."""
+    files = [ROOT / "_config.yml", ROOT / "_toc.yml"]
+    for folder in ("book", "tools", "iclcore"):
+        for path in (ROOT / folder).rglob("*"):
+            inside = path.relative_to(ROOT).parts
+            if path.is_file() and not any(p.startswith((".", "__pycache__")) for p in inside):
+                files.append(path)
+    if newer(BUILT, *files):
+        tool("build")
+
+
+def book() -> None:
+    names, settings = ASKED["CHAPTER"].split(), ASKED["SET"].split()
+    tool("execute", *names, *(["--set", *settings] if settings else []), **ONE_THREAD)
+    if not settings:
+        # once more, as it is committed: every printed number against what stands in the notebook
+        nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
+        what = [f"book/{name}.ipynb" for name in names] or ["book"]
+        tool("workplace", PYTHON, "-m", "pytest", *nbval, *what, **ONE_THREAD)
+    tool("build")
+
+
+def test() -> None:
+    tool("browsers")
+    built()
+    run(PYTHON, "-m", "ruff", "check", ".")
+    run(PYTHON, "-m", "ruff", "format", "--check", ".")
+    run(PYTHON, "-m", "pytest", "-n", "2", "--dist", "worksteal", "tests", **ONE_THREAD)
+    tool("processors", "quick")
+
+
+def clean() -> None:
+    for pattern in ("_build", "build", "*.egg-info", ".pytest_cache", ".ruff_cache", ".hypothesis"):
+        for path in ROOT.glob(pattern):
+            shutil.rmtree(path)
+
+
+def test_settings() -> None:
+    tool("workplace", PYTHON, "tools/other_settings.py", *ASKED["CHAPTER"].split())
+
+
+def test_processors() -> None:
+    tool("workplace", PYTHON, "tools/processors.py")
+
+
+def test_firefox() -> None:
+    tool("browsers")
+    run(PYTHON, "-m", "pytest", "tests/browser/test_in_firefox.py", FIREFOX="yes")
+
+
+def serve() -> None:
+    built()
+    tool("serve", "_build/html")
+
+
+def lab() -> None:  # a container's user is root
+    run(PYTHON, "-m", "jupyterlab", "--allow-root", cwd=ROOT / "book")
+
+
+def bench() -> None:
+    tool("browsers")
+    built()
+    run(PYTHON, "-m", "bench")
+    run(PYTHON, "-m", "bench.redraw")
+
+
+COMMANDS = {
+    "book": (book, "execute every chapter, check it by nbval, build the pages into _build/html"),
+    "test": (test, "lint, format, tests, pages in a browser: with book, what CI runs"),
+    "test-settings": (test_settings, "every chapter with other settings, into a temporary folder"),
+    "test-processors": (test_processors, "as on three other processors (a quarter of an hour)"),
+    "test-firefox": (test_firefox, "the explorers in Firefox against Chromium, if it is installed"),
+    "serve": (serve, "show the pages at http://127.0.0.1"),
+    "lab": (lab, "open the chapters in JupyterLab"),
+    "bench": (bench, "measure"),
+    "browser": (lambda: tool("browsers"), "see that there is a Chromium for the tests"),
+    "ready": (lambda: None, "install into .venv, which all others do first"),
+    "clean": (clean, "remove what was built (.venv stays)"),
+}
+USAGE = """
+CHAPTER=merged is for book and test-settings, and SET="seeds=1 dim=6" for book: its parameters by
+other values, to look at."""
+
+
+def main(words: list[str]) -> None:
+    if sys.version_info < (3, 11):  # noqa: UP036
+        version = ".".join(map(str, sys.version_info[:3]))
+        sys.exit(f"Python 3.11 or newer is needed, not {version}: make PYTHON=python3.12")
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    commands = [word for word in words if "=" not in word]
+    for unknown in given.keys() - ASKED.keys():
+        sys.exit(f"{unknown} is nothing that can be set; {' and '.join(ASKED)} are")
+    for unknown in set(commands) - COMMANDS.keys():
+        sys.exit(f"no command {unknown!r}; there are: {', '.join(COMMANDS)}")
+    ASKED.update(given)
+    for name in commands:
+        if name != "clean":
+            ready()
+        COMMANDS[name][0]()
+    if not commands:
+        print(
+            "\n".join(f"{name:<16} {what}" for name, (_, what) in COMMANDS.items()) + "\n" + USAGE
+        )
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)

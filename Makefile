@@ -18,7 +18,7 @@ export PYTHONUTF8 := 1
 
 # One after another, `make -j` or not: book and test both build, and both use all cores.
 .NOTPARALLEL:
-.PHONY: help book test test-settings test-processors test-firefox lab serve bench browser clean
+.PHONY: help book test test-settings test-processors test-mutants test-firefox lab serve bench browser clean
 
 help:
 	@echo "make book                  execute every chapter, check it by nbval, build the pages into _build/html"
@@ -27,6 +27,7 @@ help:
 	@echo "make test                  lint, format, tests, pages in a browser: with make book, what CI runs"
 	@echo "make test-settings         every chapter with other settings, into a temporary folder (CHAPTER=merged: one)"
 	@echo "make test-processors       numeric tests and chapters as on three other processors (a quarter of an hour)"
+	@echo "make test-mutants          put small faults into theory and engines: which do the tests miss? (20 minutes)"
 	@echo "make test-firefox          the explorers in Firefox against Chromium, where Firefox is installed"
 	@echo "make serve                 show the pages at http://127.0.0.1"
 	@echo "make lab                   open the chapters in JupyterLab"
@@ -72,6 +73,9 @@ test-settings: $(READY)
 
 test-processors: $(READY)
 	$(BIN)/python tools/workplace.py $(BIN)/python tools/processors.py
+
+test-mutants: $(READY)
+	$(BIN)/python tools/workplace.py $(BIN)/python tools/mutants.py
 
 test-firefox: browser $(READY)
 	FIREFOX=yes $(BIN)/python -m pytest tests/browser/test_in_firefox.py

@@ -215,8 +215,12 @@ class Copy:
     def reached(self, files: list[str]) -> dict:
         """By running these files of tests once."""
         kept = self.root / "reached.json"
-        self.pytest(["-p", "mutants", *files], self.root / "cache", **{REACH: str(kept)})
-        return json.loads(kept.read_text())
+        cache = self.root / "cache"
+        self.pytest(["-p", "mutants", *files], cache, **{REACH: str(kept)})
+        told = json.loads(kept.read_text())
+        if self.pytest(["--collect-only", *told], cache):  # or each mutant would pass for killed
+            raise SystemExit("pytest does not find the tests again by their names")
+        return told
 
     def verdict(self, tests: Tests, module: str, function: str, source: str) -> str:
         """``killed`` and by how much of what was tried, or ``survived``."""

@@ -22,7 +22,7 @@ from iclcore.descent import BatchDescent, gradient
 from iclcore.history import History
 from iclcore.models import Model
 from iclcore.modules import module
-from iclcore.moments import of_population, of_sequences
+from iclcore.moments import coefficients, of_population, of_sequences
 from iclcore.optimisers import Adam, GradientDescent
 from iclcore.sweep.plan import Plan, carry_out, grid, prepare
 from iclcore.task import Sequences
@@ -393,3 +393,33 @@ def test_adam_waits_for_its_rate_alone(heads, lr):
             assert min(each.min() / each.max() for each in shares) > 0.8  # all heads at once
     # starts of 1e-2 are some steps of lr ahead or behind, and signs take as many to agree
     assert np.abs(np.array(found) / told - 1).max() < 0.06 + 0.01 / lr / told * (heads == 1)
+
+
+@pytest.mark.parametrize(
+    ("heads", "labels", "free"), [(3, 0.0, 1), (3, 0.5, 0), (4, 0.0, 2), (4, 0.5, 1)]
+)
+def test_label_weights_take_one_free_turn_from_the_heads_on_a_stair(heads, labels, free):
+    """On the last stair of D = 3 queries turn towards e₃ at no cost in H − 2 ways, in one way less if heads
+    read labels and answer with their squares, which cancel. A turn's cost is a quadratic form in it."""
+    task, rng = RegressionTask(dim=3, context=6), np.random.default_rng(0)
+    averages = of_population(task, SeparateAttention(heads=heads))
+    known, (a, b) = task.eigenvectors[:, :2], theory.rates(task)
+    query = known @ rng.standard_normal((2, heads))  # a column a head
+    back = np.linalg.pinv(query)  # (H, 3)
+    idle = rng.standard_normal((3, heads)) @ (
+        np.eye(heads) - back @ query
+    )  # adds to no sum over heads
+    key = np.zeros((heads, 1, 4))
+    key[:, 0, :3] = (known @ (np.diag((a / b)[:2]) @ known.T @ back.T + idle[:2])).T
+    key[:, 0, 3] = labels * idle[2]
+    value = np.array([0, 0, 0, 1.0]) * np.ones((heads, 1, 1))
+
+    def answer(queries):
+        return coefficients((key, queries[:, None], value), averages.features)[0]
+
+    rested = answer(query.T)
+    close(averages.loss(rested[None]), theory.plateau_losses(task)[2])
+    turns = np.array([answer(np.outer(one, task.eigenvectors[:, 2])) for one in np.eye(heads)])
+    close(turns @ (averages.gram @ rested - averages.cross[0]), np.zeros(heads))  # at rest
+    cost = np.linalg.eigvalsh(turns @ averages.gram @ turns.T)
+    assert np.sum(cost < 1e-12 * cost[-1]) == free and cost[free] > 1e-3 * cost[-1]

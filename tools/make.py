@@ -127,6 +127,15 @@ def test_processors() -> None:
     tool("workplace", PYTHON, "tools/processors.py")
 
 
+def test_mutants() -> None:
+    tool("workplace", PYTHON, "tools/mutants.py")
+
+
+def test_long() -> None:
+    tool("browsers")
+    run(PYTHON, "-m", "pytest", "tests/attack", LONG="yes", **ONE_THREAD)
+
+
 def test_firefox() -> None:
     tool("browsers")
     run(PYTHON, "-m", "pytest", "tests/browser/test_in_firefox.py", FIREFOX="yes")
@@ -153,6 +162,8 @@ COMMANDS = {
     "test": (test, "lint, format, tests, pages in a browser: with book, what CI runs"),
     "test-settings": (test_settings, "every chapter with other settings, into a temporary folder"),
     "test-processors": (test_processors, "as on three other processors (a quarter of an hour)"),
+    "test-mutants": (test_mutants, "put small faults into theory and engines (20 minutes)"),
+    "test-long": (test_long, "thousands of inputs and faults (half an hour)"),
     "test-firefox": (test_firefox, "the explorers in Firefox against Chromium, if it is installed"),
     "serve": (serve, "show the pages at http://127.0.0.1"),
     "lab": (lab, "open the chapters in JupyterLab"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import close
 
-from browser.seen import KINDS, drawing, lines_of
+from browser.seen import KINDS, drawing, frames, lines_of
 from iclbook.explorers.start import start
 from iclcore import train
 
@@ -16,11 +16,6 @@ TEXTS = """() => [...document.querySelectorAll(".ex svg text")].map((each) => {
   const { a, b } = each.getScreenCTM();
   return parseFloat(getComputedStyle(each).fontSize) * Math.hypot(a, b); })"""
 LIT = "[...document.querySelectorAll('.ex-lit')]"
-FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-
-
-def frames(page):
-    page.evaluate(FRAMES)
 
 
 def centre(part):

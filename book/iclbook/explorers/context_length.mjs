@@ -24,6 +24,8 @@ export function lossAt({ trace, a, stiff }, m) {
   return loss;
 }
 
+export const effort = ({ eigenvalues, heads, steps }) => 8 * steps * heads * eigenvalues.length ** 2;
+
 export function compute({ eigenvalues, context, pooling, heads, init, seed, lr, steps }) {
   const sum = pooling === "sum", dim = eigenvalues.length;
   const runs = [false, true].map((every) => descend(rates(sum, eigenvalues, context, every, context),
@@ -64,4 +66,4 @@ export function show({ runs, lengths, tests, best }, { eigenvalues, context, tes
   };
 }
 
-export const render = explorer({ name: "context_length", compute, show });
+export const render = explorer({ name: "context_length", compute, show, effort });

@@ -28,7 +28,7 @@ export function compare({ controls, state, drawing, restore, changed }) {
     const { panels, ...rest } = drawing();
     const own = panels.map(({ series = [], ...panel }) => ({ ...panel, series: series.filter((each) => !each.pale && !each.dashed) }));
     const letter = [...LETTERS].find((each) => pins.every((one) => one.letter !== each));
-    pins.push({ letter, state: { ...state }, panels: own, end: ending({ ...rest, panels: own }) });
+    pins.push({ letter, state: state(), panels: own, end: ending({ ...rest, panels: own }) });
     update();
   }
   function update() {
@@ -51,7 +51,7 @@ export function compare({ controls, state, drawing, restore, changed }) {
   function tell() {
     element.hidden = pins.length === 0;
     if (!pins.length) return;
-    const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state, end: ending({ ...rest, panels }) }];
+    const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state: state(), end: ending({ ...rest, panels }) }];
     const differ = settings.filter(({ key }) => new Set(all.map((each) => String(each.state[key]))).size > 1);
     const cells = (tag, list) => list.map((each) => (each instanceof Node ? make("td", {}, each) : make(tag, {}, each)));
     const focused = document.activeElement?.dataset.pin;

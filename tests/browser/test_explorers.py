@@ -499,17 +499,21 @@ HEAVIEST = {
 
 @pytest.mark.parametrize("name", HEAVIEST)
 def test_a_long_run_is_computed_away_from_the_page_and_the_newest_wins(visit, site, name):
-    """In a worker made of the page's own script, from disk; what is drawn is what the page itself computes."""
+    """In a worker made of the page's own script, from disk; what is drawn is what the page computes."""
     given = "&".join(
         f"{key}={','.join(map(str, np.atleast_1d(each)))}" for key, each in HEAVIEST[name].items()
     )
     page = visit(f"{site.as_uri()}/{name}.html")
     began = page.evaluate(
         """async ([first, second]) => {
-             const Real = Worker, begun = [], frame = () => new Promise((done) => requestAnimationFrame(done));
+             const Real = Worker, begun = [];
+             const frame = () => new Promise((done) => requestAnimationFrame(done));
              window.Worker = function (address) {
                const made = new Real(address), post = made.postMessage.bind(made);
-               made.postMessage = (message) => { if (message.name) begun.push(message.state); post(message); };
+               made.postMessage = (message) => {
+                 if (message.name) begun.push(message.state);
+                 post(message);
+               };
                return made;
              };
              for (const seed of [5, 6, 7]) {  // a frame each, of which the middle one is passed over or drawn

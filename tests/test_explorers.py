@@ -229,6 +229,13 @@ def test_attention_between_linear_and_softmax_has_the_loss_that_is_said():
     assert 3 * error < 0.25 * cross  # so that a missing mixed term is seen
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+def test_no_rate_that_in_weight_takes_is_past_the_edge(share):
+    """So its slider has no mark: at the greatest rate the loss falls at every step."""
+    greatest = explorers.InWeight.lr.max
+    assert np.all(np.diff(explorers.InWeight(share=share, lr=greatest).history().loss) < 0)
+
+
 ASKING = [kind for kind in CLASSES if kind.GUESS]
 
 

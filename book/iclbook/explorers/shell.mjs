@@ -57,7 +57,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
     const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
     const fold = button("", () => { small = Boolean(!shown && lead.length); shown = shown || !lead.length ? null : lead; unfold(); },
       { class: "ex-fold" });
-    const actions = make("div", { class: "ex-actions" }, run, tries.pinning, button("Reset", reset),
+    const actions = make("div", { class: "ex-actions" }, run, ...tries.buttons, button("Reset", reset),
       ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
@@ -207,7 +207,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
 
     // ---- out of the page
     async function copy(keys = null) {
-      const link = location.href.split("#")[0] + encode(id, controls, state, keys);
+      const link = location.href.split("#")[0] + encode(id, controls, state, keys ?? (shown === (lead.length ? lead : null) ? null : shown ?? ["all"]));
       history.replaceState(history.state, "", link);  // what is seen is there again after a reload
       try {
         await navigator.clipboard.writeText(link);
@@ -261,14 +261,14 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
 
     // ---- links: the one that the page was opened with, and those in its text
     function follow() {
-      const { state: given, shown: only, wrong, note } = decode(location.hash, id, controls);
+      const { state: given, shown: only, unfolded, wrong, note } = decode(location.hash, id, controls);
       if (wrong) {
         say(`${wrong}: here are the explorer's own settings.`);
         assume(first);
       }
       if (given) {
         say(note);
-        if (only) [shown, small] = [only, false];
+        if (only || unfolded) [shown, small] = [only, false];
         unfold();
         time?.pause();
         assume(given);

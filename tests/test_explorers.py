@@ -289,6 +289,19 @@ def test_links_in_the_words_of_a_chapter_set_an_explorer_of_it():
             )
 
 
+def test_an_explorer_stands_beside_its_claim_and_the_end_leads_back_to_it():
+    """Figures come after it; the words above it name the place and set it."""
+    for chapter, cells, links in written():
+        at = next((i for i, cell in enumerate(cells) if "explorers." in cell.source), None)
+        if at is None:
+            continue
+        above, after = cells[at - 1].source, "".join(cell.source for cell in cells[at:])
+        assert above.startswith(f"<!--name move-{chapter}-->\n") and WORDS.search(above), chapter
+        assert f"<move-{chapter}>`" in after, f"the end of {chapter} does not lead to its explorer"
+        assert "plot.figure(" in after, f"{chapter} has its explorer at its end"
+        assert all(name == links[0][0] for name, _ in links)
+
+
 SMALL = """a an and are as at be by do does each for from had has have how in instead into is it its like many
     more much no not of on only out over same that the their them then there these they this to was when where
     which who with you your now done make give let set gets"""

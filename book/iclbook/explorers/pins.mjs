@@ -76,5 +76,5 @@ export function compare({ controls, state, drawing, restore, changed }) {
     );
     if (focused) table.querySelector(`[data-pin="${focused}"]`)?.focus();
   }
-  return { element, buttons, add, tell, clear: () => { pins = []; update(); } };
+  return { element, buttons, add, tell };
 }

@@ -27,7 +27,8 @@ WARM, MOVES = 6, 18
 AFTER = 200, 2000  # moves
 # back to the explorer's own settings, with nothing pinned: what is left is left for good
 BACK = """async () => {
-    const named = (word) => [...document.querySelectorAll(".ex button")].filter((each) => each.textContent === word);
+    const all = () => [...document.querySelectorAll(".ex button")];
+    const named = (word) => all().filter((each) => each.textContent === word);
     while (named("Remove").length) named("Remove")[0].click();
     named("Reset").forEach((each) => each.click());
     await new Promise((done) => setTimeout(done, 1500)); }"""

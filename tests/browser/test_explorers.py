@@ -22,10 +22,20 @@ FIELD = "each => each.closest('.ex-control')?.querySelector('input[type=number]'
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
 
 
+def run_for(part, milliseconds: int) -> None:
+    """Put the page's clock forward, and wait for a worker, which has a clock of its own."""
+    part.page.clock.run_for(milliseconds)
+    for _ in range(200):
+        if part.locator("[aria-busy=true]").count() == 0:
+            return
+        part.page.wait_for_timeout(50)
+        part.page.clock.run_for(50)
+
+
 def wait_for_change(part, before: tuple[str, str], what: str) -> None:
     """Drawing and summary differ from before, once the page's clock has gone on."""
     for _ in range(40):
-        part.page.clock.run_for(500)  # what is said waits for the hand to rest
+        run_for(part, 500)  # what is said waits for the hand to rest
         now = drawing(part), part.locator(".ex-summary").inner_text()
         if now[0] != before[0] and now[1] != before[1]:
             return
@@ -89,7 +99,7 @@ def test_every_control_moves_by_keyboard(visit, site, name):
         move_every_control(part)
         part.get_by_role("button", name="Reset").click()
         if part.get_attribute("data-explorer") != "softmax":  # which begins a new run
-            page.clock.run_for(100)
+            run_for(part, 100)
             assert drawing(part) == first
         for field in part.locator("input[type=number]").all():
             low, high = (float(field.get_attribute(end)) for end in ("min", "max"))

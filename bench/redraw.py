@@ -3,12 +3,16 @@
     python -m bench.redraw          every explorer of the book
     python -m bench.redraw task     those of one page
 
-A redraw is computing, drawing and the page's layout. Milliseconds are of this machine; the last column
-divides their median by a fixed loop in the same page, which another machine runs as much faster or slower.
+A redraw is what the page's thread computes, draws and lays out; a long run is computed in a worker, and
+``answer`` is the time from the hand's move to its picture. Each explorer as it begins, and with all its sizes
+at their greatest. Milliseconds are of this machine; ``loops`` divides the median by a fixed loop in the same
+page, which another machine runs as much faster or slower. At the end the heap and the nodes of each page
+after as many random moves (Chromium).
 """
 
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +23,78 @@ from tools import browsers
 
 BUILT = Path(__file__).resolve().parent.parent / "_build" / "html"
 WIDTH, HEIGHT = 1280, 900
-WARM, MOVES = 12, 36
+WARM, MOVES = 6, 18
+AFTER = 200, 2000  # moves
+# back to the explorer's own settings, with nothing pinned: what is left is left for good
+BACK = """async () => {
+    const all = () => [...document.querySelectorAll(".ex button")];
+    const named = (word) => all().filter((each) => each.textContent === word);
+    while (named("Remove").length) named("Remove")[0].click();
+    named("Reset").forEach((each) => each.click());
+    await new Promise((done) => setTimeout(done, 1500)); }"""
 DRAWN = """async () => {
     while (!document.querySelector(".ex svg")) await new Promise((done) => setTimeout(done, 20));
     document.querySelectorAll(".ex-fold[aria-expanded=false]").forEach((each) => each.click());
     return document.querySelectorAll(".ex").length; }"""
+# all sizes to their greatest but the learning rate, with which a run would leave and end, and the seed
+SIZES = """async (place) => {
+    const explorer = document.querySelectorAll(".ex")[place];
+    const small = /rate|weights|seed|add [uv]|noise|share/;
+    for (const range of explorer.querySelectorAll(".ex-controls input[type=range]")) {
+      if (small.test(range.labels[0].textContent)) continue;
+      range.value = range.max;
+      range.dispatchEvent(new Event("input"));
+    } }"""
 REDRAWS = """async (place, warm, moves) => {
     const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
-    const taken = [];
+    const taken = [], answers = [];
     const explorer = document.querySelectorAll(".ex")[place];
+    const settled = async () => { do { await frame(); } while (explorer.querySelector("[aria-busy=true]")); };
+    await settled();
     for (const range of explorer.querySelectorAll(".ex-controls input[type=range]")) {
       const first = range.value;
       for (let k = 0; k < warm + moves; k++) {
         performance.clearMeasures();
         range.value = +range.min + ((range.max - range.min) * ((k * 7) % 12)) / 12;
+        const from = performance.now();
         range.dispatchEvent(new Event("input"));
-        await frame();
+        await settled();
+        if (k >= warm) answers.push(performance.now() - from);
         if (k >= warm) taken.push(...performance.getEntriesByType("measure").map((each) => each.duration));
       }
       range.value = first;
       range.dispatchEvent(new Event("input"));
-      await frame();
+      await settled();
     }
-    return taken; }"""
+    return [taken, answers]; }"""
+# a random control to a random place, a button that pins or plays, or a chart under the pointer
+WANDER = """async (moves) => {
+    const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    let state = 1;
+    const random = (n) => {
+      state = (48271 * state) % 2147483647;
+      return state % n;
+    };
+    for (let k = 0; k < moves; k++) {
+      const inputs = document.querySelectorAll(".ex-controls input[type=range], .ex-time input");
+      const which = random(10);
+      if (which < 7) {
+        const range = inputs[random(inputs.length)];
+        range.value = +range.min + (range.max - range.min) * random(100) / 100;
+        range.dispatchEvent(new Event("input"));
+      } else if (which < 9) {
+        const charts = document.querySelectorAll(".ex-panels svg"), chart = charts[random(charts.length)];
+        const { x, y, width, height } = chart.getBoundingClientRect(), bubbles = true;
+        const place = { clientX: x + (width * random(100)) / 100, clientY: y + (height * random(100)) / 100 };
+        chart.dispatchEvent(new PointerEvent("pointermove", { bubbles, ...place }));
+      } else {
+        const groups = [".ex-presets", ".ex-actions", ".ex-tried"].map((each) => `${each} button`);
+        const buttons = [...document.querySelectorAll(groups.join(", "))]
+          .filter((each) => !each.disabled && /^(Pin|Reset|Remove)$|^[a-z]/.test(each.textContent));
+        buttons[random(buttons.length)].click();
+      }
+      await frame();
+    } }"""
 LOOP = """() => {
     const times = [];
     for (let n = 0; n < 9; n++) {
@@ -64,14 +117,37 @@ def measure(found: list[Path], go: Callable[[str], Any], evaluate: Callable[...,
         go(path.as_uri())
         shown = evaluate(DRAWN)
         unit = np.median(evaluate(LOOP))
-        for place in range(shown):
-            taken = evaluate(REDRAWS, place, WARM, MOVES)
+        for place, sizes in product(range(shown), ("default", "heaviest")):
+            if sizes == "heaviest":
+                evaluate(SIZES, place)
+            taken, answers = evaluate(REDRAWS, place, WARM, MOVES)
             if not taken:
                 continue  # it moves when it is asked to run
             middle, most, worst = np.percentile(taken, [50, 95, 99])
             print(
-                f"{path.stem:28}{len(taken):8}{middle:9.1f}{most:7.1f}{worst:7.1f}{middle / unit:11.1f}"
+                f"{path.stem:20}{sizes:10}{len(taken):6}{middle:9.1f}{most:7.1f}{worst:7.1f}"
+                f"{np.median(answers):10.1f}{middle / unit:8.1f}",
+                flush=True,
             )
+
+
+def memory(found: list[Path], page: Any) -> None:
+    """Heap and nodes after some moves and after ten times as many, what is garbage collected."""
+    devtools = page.context.new_cdp_session(page)
+    for path in found:
+        page.goto(path.as_uri())
+        page.evaluate(DRAWN)
+        row, done = [], 0
+        for moves in AFTER:
+            page.evaluate(WANDER, moves - done)
+            page.evaluate(BACK)
+            done = moves
+            for _ in range(2):
+                devtools.send("HeapProfiler.collectGarbage")
+            heap = devtools.send("Runtime.getHeapUsage")["usedSize"] / 1e6
+            nodes = devtools.send("Memory.getDOMCounters")["nodes"]
+            row.append(f"{heap:9.2f} MB {nodes:7,} nodes")
+        print(f"{path.stem:20}{''.join(row)}", flush=True)
 
 
 def main(names: list[str]) -> int:
@@ -79,7 +155,7 @@ def main(names: list[str]) -> int:
     if not found:
         print("no built page of that name: make book", file=sys.stderr)
         return 2
-    heads = f"{'redraws':>8}{'median':>9}{'95%':>7}{'99%':>7} ms{'loops':>8}"
+    heads = f"{'redraws':>8}{'median':>9}{'95%':>7}{'99%':>7}{'answer':>7} ms{'loops':>8}"
     print(f"{'Chromium':28}{heads}")
     with sync_playwright() as playwright:
         chromium = browsers.chromium(playwright)
@@ -89,9 +165,11 @@ def main(names: list[str]) -> int:
             page.goto,
             lambda function, *given: page.evaluate(f"(given) => ({function})(...given)", given),
         )
+        print(f"\nafter{'':10}{''.join(f'{each:12,} moves' for each in AFTER)}")
+        memory(found, page)
         chromium.close()
     if browsers.installed(browsers.FIREFOX):
-        print(f"{'Firefox':28}{heads}")
+        print(f"\n{'Firefox':28}{heads}")
         fox = browsers.Firefox(WIDTH, HEIGHT)
         measure(found, fox.open, fox.evaluate)
         fox.close()

@@ -229,6 +229,13 @@ def test_attention_between_linear_and_softmax_has_the_loss_that_is_said():
     assert 3 * error < 0.25 * cross  # so that a missing mixed term is seen
 
 
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.6, 1.0])
+def test_no_rate_that_in_weight_takes_is_past_the_edge(share):
+    """So its slider has no mark: at the greatest rate the loss falls at every step."""
+    greatest = explorers.InWeight.lr.max
+    assert np.all(np.diff(explorers.InWeight(share=share, lr=greatest).history().loss) < 0)
+
+
 ASKING = [kind for kind in CLASSES if kind.GUESS]
 
 
@@ -280,6 +287,19 @@ def test_links_in_the_words_of_a_chapter_set_an_explorer_of_it():
                     for key, value in given.items()
                 }
             )
+
+
+def test_an_explorer_stands_beside_its_claim_and_the_end_leads_back_to_it():
+    """Figures come after it; the words above it name the place and set it."""
+    for chapter, cells, links in written():
+        at = next((i for i, cell in enumerate(cells) if "explorers." in cell.source), None)
+        if at is None:
+            continue
+        above, after = cells[at - 1].source, "".join(cell.source for cell in cells[at:])
+        assert above.startswith(f"<!--name move-{chapter}-->\n") and WORDS.search(above), chapter
+        assert f"<move-{chapter}>`" in after, f"the end of {chapter} does not lead to its explorer"
+        assert "plot.figure(" in after, f"{chapter} has its explorer at its end"
+        assert all(name == links[0][0] for name, _ in links)
 
 
 SMALL = """a an and are as at be by do does each for from had has have how in instead into is it its like many

@@ -8,6 +8,15 @@ from iclbook import explorers
 
 KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in explorers.__all__}
 
+# two frames on, and no run still computed away from the page's thread
+REST = """async () => {
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    do { await frame(); await frame(); } while (document.querySelector("[aria-busy=true]")); }"""
+
+
+def frames(page):
+    page.evaluate(REST)
+
 
 def drawing(part) -> str:
     """What is drawn; a mark that a pointer left and that was taken off leaves an empty class."""

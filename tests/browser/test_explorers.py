@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import close
 
-from browser.seen import KINDS, drawing, lines_of, table
+from browser.seen import KINDS, drawing, frames, lines_of, table
 from iclbook import explorers
 from iclbook.explorers.start import start
 from iclcore import RegressionTask, theory, train
@@ -22,10 +22,20 @@ FIELD = "each => each.closest('.ex-control')?.querySelector('input[type=number]'
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
 
 
+def run_for(part, milliseconds: int) -> None:
+    """Put the page's clock forward, and wait for a worker, which has a clock of its own."""
+    part.page.clock.run_for(milliseconds)
+    for _ in range(200):
+        if part.locator("[aria-busy=true]").count() == 0:
+            return
+        part.page.wait_for_timeout(50)
+        part.page.clock.run_for(50)
+
+
 def wait_for_change(part, before: tuple[str, str], what: str) -> None:
     """Drawing and summary differ from before, once the page's clock has gone on."""
     for _ in range(40):
-        part.page.clock.run_for(500)  # what is said waits for the hand to rest
+        run_for(part, 500)  # what is said waits for the hand to rest
         now = drawing(part), part.locator(".ex-summary").inner_text()
         if now[0] != before[0] and now[1] != before[1]:
             return
@@ -89,7 +99,7 @@ def test_every_control_moves_by_keyboard(visit, site, name):
         move_every_control(part)
         part.get_by_role("button", name="Reset").click()
         if part.get_attribute("data-explorer") != "softmax":  # which begins a new run
-            page.clock.run_for(100)
+            run_for(part, 100)
             assert drawing(part) == first
         for field in part.locator("input[type=number]").all():
             low, high = (float(field.get_attribute(end)) for end in ("min", "max"))
@@ -480,9 +490,66 @@ def test_a_hand_that_is_faster_than_the_pictures_is_drawn_once_a_frame(visit, si
             range.value = +range.min + (range.max - range.min) * share;
             range.dispatchEvent(new Event("input"));
           }
-          await frame();
-          await frame();
+          do { await frame(); await frame(); } while (document.querySelector("[aria-busy=true]"));
           counts.push(performance.getEntriesByType("measure").length);
         }
         return counts; }""")
     assert drawn and set(drawn) == {1}
+
+
+HEAVIEST = {
+    "merged": {"eigenvalues": [0.2, 0.18, 0.16, 0.14, 0.12, 0.1, 0.06, 0.04], "heads": 16},
+    "rank_one": {"steps": 12_000, "heads": 10},
+    "low_rank": {"rank": 8},
+    "in_weight": {"share": 0.2},
+    "task_allocation": {"heads": 5, "tasks": 5},
+    "context_length": {"steps": 4000, "heads": 16, "test": 40},
+}
+
+
+@pytest.mark.parametrize("name", HEAVIEST)
+def test_a_long_run_is_computed_away_from_the_page_and_the_newest_wins(visit, site, name):
+    """In a worker made of the page's own script, from disk; what is drawn is what the page computes."""
+    given = "&".join(
+        f"{key}={','.join(map(str, np.atleast_1d(each)))}" for key, each in HEAVIEST[name].items()
+    )
+    page = visit(f"{site.as_uri()}/{name}.html")
+    began = page.evaluate(
+        """async ([first, second]) => {
+             const Real = Worker, begun = [];
+             const frame = () => new Promise((done) => requestAnimationFrame(done));
+             window.Worker = function (address) {
+               const made = new Real(address), post = made.postMessage.bind(made);
+               made.postMessage = (message) => {
+                 if (message.name) begun.push(message.state);
+                 post(message);
+               };
+               return made;
+             };
+             for (const seed of [5, 6, 7]) {  // a frame each, of which the middle one is passed over or drawn
+               location.hash = `${first}&${second}=${seed}`;
+               await frame();
+               await frame();
+             }
+             return begun.length; }""",
+        [f"{name}?{given}", "seed"],
+    )
+    assert began >= 1
+    frames(page)
+    drawn = lines_of(page)
+    assert page.get_by_label("seed, number").input_value() == "7"
+    own = visit(f"{site.as_uri()}/{name}.html#{name}?{given}&seed=7")  # computed at once
+    assert drawn.keys() == lines_of(own).keys()
+    for key, (x, y) in lines_of(own).items():
+        close(drawn[key], np.array([x, y]))
+    compare(drawn, PYTHON[name](KINDS[name](**HEAVIEST[name], seed=7)), name)
+
+
+def test_where_workers_are_refused_a_long_run_is_computed_all_the_same(visit, site):
+    page = visit(f"{site.as_uri()}/in_weight.html")
+    page.evaluate("() => { window.Worker = function () { throw new Error('refused'); }; }")
+    field = page.get_by_label("seed, number")
+    field.fill("7")
+    field.press("Enter")
+    frames(page)
+    compare(lines_of(page), mixture(explorers.InWeight(seed=7)), "in_weight")

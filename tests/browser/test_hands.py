@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import close
 
-from browser.seen import KINDS, drawing, lines_of
+from browser.seen import KINDS, drawing, frames, lines_of
 from iclbook.explorers.start import start
 from iclcore import train
 
@@ -16,11 +16,6 @@ TEXTS = """() => [...document.querySelectorAll(".ex svg text")].map((each) => {
   const { a, b } = each.getScreenCTM();
   return parseFloat(getComputedStyle(each).fontSize) * Math.hypot(a, b); })"""
 LIT = "[...document.querySelectorAll('.ex-lit')]"
-FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-
-
-def frames(page):
-    page.evaluate(FRAMES)
 
 
 def centre(part):
@@ -289,13 +284,42 @@ def test_a_lessons_link_shows_the_controls_it_names(visit, served):
     assert "another version" in old.locator(".ex-notice").inner_text()
 
 
-def test_a_rate_past_the_edge_is_named_where_it_is_set(visit, site):
+def test_a_link_unfolds_what_was_unfolded(visit, served):
+    page = visit(f"{served}/rank_one.html", whole=False, permissions=["clipboard-write"])
+    for kept in (1, 4):
+        page.get_by_role("button", name="Copy link").click()
+        page.get_by_text("The link is copied.").wait_for()
+        again = visit(page.url, whole=False)
+        frames(again)
+        seen = again.locator(".ex-panels figure:visible").count()
+        assert seen == {1: 2, 4: 4}[kept]
+        page.get_by_role("button", name="All settings and pictures").click() if kept == 1 else None
+
+
+def test_another_seed_stands_beside_the_first(visit, site):
     page = visit(f"{site.as_uri()}/rank_one.html")
+    one = lines_of(page)["Loss", "loss"]
+    page.get_by_role("button", name="Another seed beside it").click()
+    frames(page)
+    drawn = lines_of(page)
+    assert page.get_by_label("seed, number").input_value() == "2"
+    close(drawn["Loss", "A: loss"], one)
+    assert np.abs(drawn["Loss", "loss"][1] - one[1]).max() > 0.01
+    assert page.locator(".ex-tried thead").inner_text().split()[:2] == ["curves", "seed"]
+
+
+RATES = {"rank_one": ("2", "1.6"), "low_rank": ("3", ""), "context_length": ("2", "1.4")}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_a_rate_past_the_edge_is_named_where_it_is_set(visit, site, name):
+    page = visit(f"{site.as_uri()}/{name}.html")
     assert page.locator(".ex-edge:visible").count() == 1
     assert page.locator(".ex-past:visible").count() == 0
-    page.get_by_label("learning rate, number").fill("2")
+    rate, edge = RATES[name]
+    page.get_by_label("learning rate, number").fill(rate)
     page.get_by_label("learning rate, number").press("Enter")
-    page.locator(".ex-past", has_text="past the edge of stability, 1.6").wait_for()
+    page.locator(".ex-past", has_text=f"past the edge of stability, {edge}").wait_for()
     assert "past the edge" in page.get_by_label("learning rate", exact=True).get_attribute(
         "aria-valuetext"
     )

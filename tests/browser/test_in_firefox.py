@@ -30,8 +30,7 @@ STATES = """async () => {
         range.value = +range.min + share * (range.max - range.min);
         range.dispatchEvent(new Event("input"));
       }
-      await frame();
-      await frame();
+      do { await frame(); await frame(); } while (document.querySelector("[aria-busy=true]"));
       save.dispatchEvent(new MouseEvent("click"));
     }
     return Promise.all(texts); }"""

@@ -44,15 +44,20 @@ def modules(*names: str) -> str:
     return "".join(written.values())
 
 
+def _function(name: str) -> str:
+    """All of one explorer as one function, of whose text a worker can be made (aside.mjs)."""
+    return f"function bundle() {{\n{modules(name)}return {name};\n}}\n"
+
+
 def widget(name: str) -> str:
     """The ES module of one explorer, as anywidget imports it."""
-    return f"{modules(name)}export default {{ render: {name}.render }};\n"
+    return f"{_function(name)}export default {{ render: bundle().render }};\n"
 
 
 def script(name: str) -> str:
     """The same as a plain script, which a page opened from disk may load; it says that it has come."""
-    comes = f"(window.explorers ??= {{}}).{name} = {name}.render;\ndispatchEvent(new Event('explorer'));"
-    return f"(() => {{\n{modules(name)}{comes}\n}})();\n"
+    comes = f"(window.explorers ??= {{}}).{name} = bundle().render;\ndispatchEvent(new Event('explorer'));"
+    return f"(() => {{\n{_function(name)}{comes}\n}})();\n"
 
 
 def style() -> str:

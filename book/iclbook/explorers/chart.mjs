@@ -208,7 +208,8 @@ function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, hei
   const left = 24 + LETTER * Math.max(...rows.map((each) => String(each).length));
   const top = 8, bottom = height - 58, right = width - 10;
   const cell = Math.min((right - left) / columns.length, (bottom - top) / rows.length);
-  const wide = Math.min((right - left) / columns.length, 1.6 * cell);
+  const word = 8 + LETTER * Math.max(...columns.map((each) => String(each).length));  // names of columns stand beside one another
+  const wide = Math.min((right - left) / columns.length, Math.max(1.6 * cell, word));
   const from = left + (right - left - wide * columns.length) / 2, middle = from + (wide * columns.length) / 2;
   const hue = (value) => `fill:var(--ex-c${signed && value < 0 ? 1 : 0});opacity:${Math.min(1, Math.abs(value) / max).toFixed(3)}`;
   let svg = "";

@@ -4,7 +4,7 @@ import { count, format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
 import { passes } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
-import { plateaus, population } from "./theory.mjs";
+import { plateaus, population, stableRate } from "./theory.mjs";
 
 const LONGEST = 100;
 
@@ -24,16 +24,20 @@ export function lossAt({ trace, a, stiff }, m) {
   return loss;
 }
 
+export const effort = ({ eigenvalues, heads, steps }) => 8 * steps * heads * eigenvalues.length ** 2;
+
 export function compute({ eigenvalues, context, pooling, heads, init, seed, lr, steps }) {
   const sum = pooling === "sum", dim = eigenvalues.length;
-  const runs = [false, true].map((every) => descend(rates(sum, eigenvalues, context, every, context),
-    start({ kind: "merged", dim, heads, init, seed }), { steps, lr, points: 200 }));
+  const model = { kind: "merged", dim, heads, init, seed };
+  const problems = [false, true].map((every) => rates(sum, eigenvalues, context, every, context));
+  const runs = problems.map((problem) => descend(problem, start(model), { steps, lr, points: 200 }));
   const lengths = Array.from({ length: LONGEST }, (_, n) => n + 1);
   const tests = lengths.map((n) => rates(sum, eigenvalues, n, false, context));
-  return { runs, step: runs[0].step, lengths, tests, best: lengths.map((n) => plateaus(population(eigenvalues, n)).at(-1)) };
+  const edge = { lr: Math.min(...problems.map((problem) => stableRate(problem, model))) };  // of the one that leaves first
+  return { runs, edge, step: runs[0].step, lengths, tests, best: lengths.map((n) => plateaus(population(eigenvalues, n)).at(-1)) };
 }
 
-export function show({ runs, lengths, tests, best }, { eigenvalues, context, test, steps }, row) {
+export function show({ runs, edge, lengths, tests, best }, { eigenvalues, context, test, lr, steps }, row) {
   const size = eigenvalues.length ** 2, names = ["one length", "every length"];
   const at = (run, r) => run.m.subarray(Math.min(r, run.rows - 1) * size, (Math.min(r, run.rows - 1) + 1) * size);
   const curves = runs.map((run, i) => ({ name: names[i], color: i, x: lengths, y: tests.map((each) => lossAt(each, at(run, row))) }));
@@ -46,7 +50,7 @@ export function show({ runs, lengths, tests, best }, { eigenvalues, context, tes
     .map((each) => (each === null ? "no step" : `step ${format(Math.round(each))}`));
   const left = runs.find((run) => run.left !== null);
   return {
-    note: left ? `At step ${format(left.left)} a run leaves: the learning rate is past the edge of stability.` : "",
+    note: left ? `At step ${format(left.left)} a run leaves: its learning rate ${format(lr)} is past the edge of stability; where training would end, no rate above ${format(edge.lr)} can stay.` : "",
     summary: `At step ${format(runs[0].step[row])}, tested on ${count(test, "example")}: trained on ${context} the error is ${format(one)}, `
       + `trained on ${context > 1 ? `1 to ${context}` : "1"} it is ${format(every)}; the best for that length is ${format(best[test - 1])}. `
       + `Half of the way down is at ${half[0]} and ${half[1]}.`,
@@ -64,4 +68,4 @@ export function show({ runs, lengths, tests, best }, { eigenvalues, context, tes
   };
 }
 
-export const render = explorer({ name: "context_length", compute, show });
+export const render = explorer({ name: "context_length", compute, show, effort });

@@ -4,7 +4,7 @@
 
 import { format } from "./chart.mjs";
 import { start } from "./engine.mjs";
-import { descendMoments, floor, lossOf, mix, pairIndex, unpack, widen } from "./moments.mjs";
+import { byHead, descendMoments, floor, lossOf, mix, pairIndex, unpack, widen } from "./moments.mjs";
 import { explorer } from "./shell.mjs";
 
 const DIM = 4, POINTS = 160, SHARES = Array.from({ length: 26 }, (_, i) => Math.max(0.004, i / 25));  // none is a kind of its own
@@ -15,12 +15,16 @@ export const data = (model) => Object.fromEntries(KINDS.map((kind) => [kind, unp
 export const mixture = (kinds, share) =>
   (share === 0 ? kinds.noise : mix([[share, kinds.own], [1 - share, kinds.shared]]));
 
+// Multiply-adds of a run: gram times c, and each head's part.
+export const effort = ({ steps, heads }) => steps * (60 * 60 + 3 * heads * DIM * (DIM + 1) ** 2);
+
 export function compute({ share, heads, init, seed, lr, steps }, kinds) {
   const train = mixture(kinds, share);
   const weights = widen(start({ kind: "merged", dim: DIM, heads, init, seed }));
-  const run = descendMoments(train, weights, { steps, lr, stride: Math.ceil(steps / POINTS) });
-  const errors = ["in_weight", "in_context"].map((kind) => run.c.map((c) => lossOf(kinds[kind], c)));
-  return { run, step: run.step, errors, least: floor(train), floors: floors(kinds) };
+  const { step, loss, left, c, kept } = descendMoments(train, weights, { steps, lr, stride: Math.ceil(steps / POINTS),
+    keep: (now, index) => byHead(now, index, train.cross.length).map(parts) });
+  const errors = ["in_weight", "in_context"].map((kind) => c.map((each) => lossOf(kinds[kind], each)));
+  return { step, loss, left, errors, split: c.map(parts), heads: kept, least: floor(train), floors: floors(kinds) };
 }
 
 // The least that each share leaves, once for the page's data.
@@ -31,32 +35,28 @@ function floors(kinds) {
 }
 
 // Sizes of the predictor's two parts: on β x_qᵀ (pairs of x and y) and on all other pairs.
+const INDEX = pairIndex(DIM), CONTEXT = new Set(Array.from({ length: DIM * DIM }, (_, i) => INDEX[((i % DIM) * (DIM + 1) + Math.floor(i / DIM)) * (DIM + 1) + DIM]));
 function parts(c) {
-  const index = pairIndex(DIM), size = DIM + 1, context = new Set();
-  for (let d = 0; d < DIM; d++)
-    for (let a = 0; a < DIM; a++) context.add(index[(d * size + a) * size + DIM]);
   let inside = 0, outside = 0;
-  c.forEach((each, f) => { if (context.has(f)) inside += each * each; else outside += each * each; });
+  c.forEach((each, f) => { if (CONTEXT.has(f)) inside += each * each; else outside += each * each; });
   return [Math.sqrt(inside), Math.sqrt(outside)];
 }
 
-export function show({ run, errors, least, floors: leasts }, { share, steps, lr }, row) {
-  const split = run.c.map(parts), x = { label: "step", min: 0, max: steps };
-  const [inWeight, inContext] = errors, cursor = run.step[row];
-  const [own, ends] = [row, run.heads.length - 1].map((at) => run.heads[at].map(parts));
-  const top = 1.1 * Math.max(...split.flat(), 1e-9);
+export function show({ step, loss, left, errors, split, heads, least, floors: leasts }, { share, steps, lr }, row) {
+  const x = { label: "step", min: 0, max: steps }, [inWeight, inContext] = errors, cursor = step[row];
+  const own = heads[row], ends = heads.at(-1), top = 1.1 * Math.max(...split.flat(), 1e-9);
   return {
-    note: run.left === null ? "" : `At step ${format(run.left)} the run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
-    summary: `With ${format(100 * share)}% in-context sequences, at step ${format(cursor)}: training loss ${format(run.loss[row])} `
+    note: left === null ? "" : `At step ${format(left)} the run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
+    summary: `With ${format(100 * share)}% in-context sequences, at step ${format(cursor)}: training loss ${format(loss[row])} `
       + `(floor ${format(least)}), in-weight test error ${format(inWeight[row])}, in-context test error ${format(inContext[row])}.`,
     panels: [
       {
         title: "Loss and test errors", x, cursor, y: { label: "mean squared error", min: 0, max: share === 0 ? 2.6 : 1.4 },
         levels: [{ y: least, name: "floor" }],
         series: [
-          { name: "training", color: "ink", x: run.step, y: run.loss },
-          { name: "in-weight", color: 1, x: run.step, y: inWeight },
-          { name: "in-context", color: 0, x: run.step, y: inContext },
+          { name: "training", color: "ink", x: step, y: loss },
+          { name: "in-weight", color: 1, x: step, y: inWeight },
+          { name: "in-context", color: 0, x: step, y: inContext },
         ],
       },
       {
@@ -64,7 +64,7 @@ export function show({ run, errors, least, floors: leasts }, { share, steps, lr 
         x: { label: "share in context", min: 0, max: 1 }, y: { label: "training error", min: 0, max: 1.4 * Math.max(...leasts, 0.1) },
         series: [
           { name: "floor", color: "theory", x: SHARES, y: leasts },
-          { name: "this run's end", label: false, color: "ink", dots: 6, x: [share], y: [run.loss.at(-1)] },
+          { name: "this run's end", label: false, color: "ink", dots: 6, x: [share], y: [loss.at(-1)] },
         ],
       },
       {
@@ -74,12 +74,12 @@ export function show({ run, errors, least, floors: leasts }, { share, steps, lr 
       {
         title: "What the predictor reads", x, cursor, y: { label: "size of its coefficients", min: 0, max: top },
         series: [
-          { name: "labels", color: 0, x: run.step, y: split.map(([each]) => each) },
-          { name: "inputs", color: 1, x: run.step, y: split.map(([, each]) => each) },
+          { name: "labels", color: 0, x: step, y: split.map(([each]) => each) },
+          { name: "inputs", color: 1, x: step, y: split.map(([, each]) => each) },
         ],
       },
     ],
   };
 }
 
-export const render = explorer({ name: "in_weight", compute, show, data });
+export const render = explorer({ name: "in_weight", compute, show, effort, data });

@@ -1,8 +1,9 @@
 // The whole state of an explorer in a link's hash, and back: #rank_one?v=1&heads=5&…&check=1a2b3c4d
 //
 // The check makes a hash that was cut on its way known as such, wherever it was cut. `show=init,heads` leaves
-// only these controls on the page. A link in a chapter's words is written by hand, without version and check,
-// and names what it changes of the explorer's own settings: #rank_one?init=0.01
+// only these controls on the page, `show=all` unfolds an explorer that is small at first. A link in a chapter's
+// words is written by hand, without version and check, and names what it changes of the explorer's own settings:
+// #rank_one?init=0.01
 
 const VERSION = 1;  // of what the settings mean: where a link is of another, the reader is told
 
@@ -70,7 +71,7 @@ export function decode(hash, name, controls) {
     if (state[control.key] === null || !same(state[control.key], value))
       return { wrong: `The link's ${control.label} is not one that can be set` };
   }
-  const shown = given.get("show")?.split(",") ?? null;
+  const all = given.get("show") === "all", shown = all ? null : given.get("show")?.split(",") ?? null;
   if (shown?.some((key) => !names.slice(2).includes(key))) return { wrong: "The link would show a control that is not there" };
-  return { state, shown, note: older ? "The link was made by another version of this explorer: what both know is set." : "" };
+  return { state, shown, unfolded: all, note: older ? "The link was made by another version of this explorer: what both know is set." : "" };
 }

@@ -8,7 +8,9 @@ import { explorer } from "./shell.mjs";
 import { plateaus, population } from "./theory.mjs";
 
 const modelOf = ({ eigenvalues, heads, rank, init, seed }) => ({ kind: "separate", dim: eigenvalues.length, heads, rank, init, seed });
-const finite = (state) => onSequences(state, start(modelOf(state)));
+export const finite = (state) => onSequences(state, start(modelOf(state)));
+
+export const effort = ({ eigenvalues, heads, rank, steps }) => 6 * steps * heads * rank * eigenvalues.length ** 2;
 
 export function compute({ eigenvalues, context, heads, rank, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context);
@@ -48,4 +50,4 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
   };
 }
 
-export const render = explorer({ name: "low_rank", compute, show, finite });
+export const render = explorer({ name: "low_rank", compute, show, effort, finite });

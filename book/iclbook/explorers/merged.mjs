@@ -37,6 +37,8 @@ function dropsOf(problem, model, levels, { steps, lr, v0, u0 }) {
   return known.drops;
 }
 
+export const effort = ({ eigenvalues, heads, steps }) => 6 * steps * heads * eigenvalues.length ** 2;
+
 export function compute({ eigenvalues, context, heads, init, seed, lr, steps, v0, u0 }) {
   const problem = population(eigenvalues, context), all = plateaus(problem), levels = [all[0], all.at(-1)];
   const model = { kind: "merged", dim: eigenvalues.length, heads, init, seed };
@@ -105,9 +107,9 @@ export function show({ problem, run, levels, c0, small, drawn, drops, drop, edge
   };
 }
 
-const finite = (state) => {
+export const finite = (state) => {
   const { eigenvalues, context, heads, init, seed } = state;
   return onSequences(state, begin(population(eigenvalues, context), { kind: "merged", dim: eigenvalues.length, heads, init, seed }, state));
 };
 
-export const render = explorer({ name: "merged", compute, show, finite });
+export const render = explorer({ name: "merged", compute, show, effort, finite });

@@ -77,15 +77,16 @@ export function widen({ dim, heads, v, u }) {
   return { dim, heads, w, v: value };
 }
 
-export function collect({ dim, heads, w, v }, index, c) {
+export function collect({ dim, heads, w, v }, index, c, each = new Float64Array(index.length)) {
   const size = dim + 1, rows = dim * size;
-  c.fill(0);
-  for (let k = 0; k < rows; k++)
-    for (let b = 0; b < size; b++) {
-      let total = 0;
-      for (let h = 0; h < heads; h++) total += w[h * rows + k] * v[h * size + b];
-      c[index[k * size + b]] += total;
+  each.fill(0);
+  for (let h = 0; h < heads; h++)
+    for (let k = 0; k < rows; k++) {
+      const weight = w[h * rows + k];
+      for (let b = 0; b < size; b++) each[k * size + b] += weight * v[h * size + b];
     }
+  c.fill(0);
+  for (let i = 0; i < each.length; i++) c[index[i]] += each[i];
 }
 
 // Each head's own c.
@@ -98,21 +99,21 @@ export function byHead({ dim, heads, w, v }, index, features) {
   });
 }
 
-// `steps` steps in place; every `stride` of them, from before the step, the loss, c and each head's part of it.
-// `form` makes W of other weights, and `move` moves those instead of it (sample.mjs).
-export function descendMoments(train, weights, { steps, lr, stride }) {
+// `steps` steps in place; every `stride` of them and at the end, from before the step, the loss, c and what
+// `keep(weights, index)` makes of the weights. `form` makes W of other weights, and `move` moves those instead of it (sample.mjs).
+export function descendMoments(train, weights, { steps, lr, stride, keep = () => null }) {
   const { dim, heads, w, v, form = () => {}, move = own } = weights;
   const size = dim + 1, rows = dim * size, index = pairIndex(dim), dw = new Float64Array(w.length);
   function own(by, rate) {
     for (let i = 0; i < w.length; i++) w[i] -= rate * by[i];
   }
   const { gram, cross, power } = train, features = cross.length;
-  const c = new Float64Array(features), slope = new Float64Array(features);
+  const c = new Float64Array(features), slope = new Float64Array(features), spread = new Float64Array(rows * size);
   const dv = new Float64Array(size);
-  const out = { step: [], loss: [], c: [], heads: [], left: null };
+  const out = { step: [], loss: [], c: [], kept: [], left: null };
   for (let step = 0; step <= steps; step++) {
     form();
-    collect(weights, index, c);
+    collect(weights, index, c, spread);
     let loss = power;
     for (let i = 0; i < features; i++) {
       let s0 = 0, s1 = 0;
@@ -133,22 +134,24 @@ export function descendMoments(train, weights, { steps, lr, stride }) {
       out.step.push(step);
       out.loss.push(loss);
       out.c.push(c.slice());
-      out.heads.push(byHead(weights, index, features));
+      out.kept.push(keep(weights, index));
     }
     if (step === steps) break;
+    for (let i = 0; i < spread.length; i++) spread[i] = slope[index[i]];
     for (let h = 0; h < heads; h++) {
+      const from = h * size;
       dv.fill(0);
       for (let k = 0; k < rows; k++) {
         const weight = w[h * rows + k];
         let total = 0;
         for (let b = 0; b < size; b++) {
-          const each = slope[index[k * size + b]];
-          total += each * v[h * size + b];
+          const each = spread[k * size + b];
+          total += each * v[from + b];
           dv[b] += each * weight;
         }
         dw[h * rows + k] = total;
       }
-      for (let b = 0; b < size; b++) v[h * size + b] -= 2 * lr * dv[b];
+      for (let b = 0; b < size; b++) v[from + b] -= 2 * lr * dv[b];
     }
     move(dw, 2 * lr);
   }

@@ -22,17 +22,24 @@ export function compare({ controls, state, drawing, restore, changed }) {
   const table = make("table", { class: "ex-tried" }), element = make("div", { class: "ex-tries", hidden: true }, table);
   const pinning = button("Pin", pin, { title: "Keep these curves, pale, behind the next ones" });
   const settings = controls.filter(({ key }) => key !== "at");
-  const seeded = settings.some(({ key }) => key === "seed");
+  const seed = settings.find(({ key }) => key === "seed");
+  // one click for what a second start would have done
+  const other = seed ? button("Another seed beside it", () => {
+    const now = state();
+    pin();
+    restore({ ...now, seed: now.seed < seed.max ? now.seed + 1 : seed.min });
+  }, { title: "Keep these curves, pale, and draw the next start" }) : null;
+  const buttons = [pinning, other].filter(Boolean);
 
   function pin() {
     const { panels, ...rest } = drawing();
     const own = panels.map(({ series = [], ...panel }) => ({ ...panel, series: series.filter((each) => !each.pale && !each.dashed) }));
     const letter = [...LETTERS].find((each) => pins.every((one) => one.letter !== each));
-    pins.push({ letter, state: { ...state }, panels: own, end: ending({ ...rest, panels: own }) });
+    pins.push({ letter, state: state(), panels: own, end: ending({ ...rest, panels: own }) });
     update();
   }
   function update() {
-    pinning.disabled = pins.length === MOST;
+    for (const each of buttons) each.disabled = pins.length === MOST;
     changed();
     tell();
   }
@@ -51,12 +58,12 @@ export function compare({ controls, state, drawing, restore, changed }) {
   function tell() {
     element.hidden = pins.length === 0;
     if (!pins.length) return;
-    const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state, end: ending({ ...rest, panels }) }];
+    const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state: state(), end: ending({ ...rest, panels }) }];
     const differ = settings.filter(({ key }) => new Set(all.map((each) => String(each.state[key]))).size > 1);
     const cells = (tag, list) => list.map((each) => (each instanceof Node ? make("td", {}, each) : make(tag, {}, each)));
     const focused = document.activeElement?.dataset.pin;
     table.replaceChildren(
-      make("caption", {}, `What was tried${seeded ? ". A seed draws the same weights each time: runs with one setting changed start alike." : ""}`),
+      make("caption", {}, `What was tried${seed ? ". A seed draws the same weights each time: runs with one setting changed start alike." : ""}`),
       make("thead", {}, make("tr", {}, ...[["curves", ...differ.map(({ label }) => label), all[0].end.name].map((each) => make("th", { scope: "col" }, each)),
         make("td", {})].flat())),
       make("tbody", {}, ...all.map(({ letter, state: had, end }) => make("tr", { "data-tags": `pinned ${letter}` },
@@ -69,5 +76,5 @@ export function compare({ controls, state, drawing, restore, changed }) {
     );
     if (focused) table.querySelector(`[data-pin="${focused}"]`)?.focus();
   }
-  return { element, pinning, add, tell, clear: () => { pins = []; update(); } };
+  return { element, buttons, add, tell };
 }

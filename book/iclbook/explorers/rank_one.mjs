@@ -20,7 +20,9 @@ function owners(problem, run, heads) {
 }
 
 const modelOf = ({ eigenvalues, heads, init, seed }) => ({ kind: "separate", dim: eigenvalues.length, heads, rank: 1, init, seed });
-const finite = (state) => onSequences(state, start(modelOf(state)));
+export const finite = (state) => onSequences(state, start(modelOf(state)));
+
+export const effort = ({ eigenvalues, heads, steps }) => 6 * steps * heads * eigenvalues.length ** 2;
 
 export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context);
@@ -65,4 +67,4 @@ export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }
   };
 }
 
-export const render = explorer({ name: "rank_one", compute, show, finite });
+export const render = explorer({ name: "rank_one", compute, show, effort, finite });

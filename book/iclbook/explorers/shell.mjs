@@ -4,10 +4,12 @@
 //
 // `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it stands.
 // `result.edge` has settings past which words warn ({ lr: 2.9 }), `end` ({ name, value }) how a run ended.
-// `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked.
+// `effort(state)` are a run's multiply-adds: more than HEAVY are done away from the page's thread (aside.mjs).
+// `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked. Modules export both by these names.
 // `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
 // A model has get, set, on, off, save_changes; one with `send` has a kernel behind it.
 
+import { away } from "./aside.mjs";
 import { draw, format, rows } from "./chart.mjs";
 import { compare } from "./pins.mjs";
 import { button, control, make, unique } from "./controls.mjs";
@@ -17,9 +19,9 @@ import { decode, encode, hold } from "./link.mjs";
 import { readout } from "./pointer.mjs";
 import { liveBar, reducedMotion, timeBar } from "./time.mjs";
 
-const QUIET = 400, STILL = 800;
+const QUIET = 400, STILL = 800, HEAVY = 5e6;
 
-export function explorer({ name, compute, live, show, finite, data = () => null }) {
+export function explorer({ name, compute, live, show, finite, effort = () => 0, data = () => null }) {
   return ({ model, el }) => {
     const controls = model.get("controls"), title = model.get("title");
     const id = model.get("place") ?? name, kernel = typeof model.send === "function";
@@ -28,7 +30,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
     const lead = model.get("lead") ?? [];  // the controls of an explorer that is small at first
     const specOf = (key) => controls.find((each) => each.key === key);
     const extra = data(model), number = unique(), pictures = [];
-    let result = null, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
+    let result = null, seen = state, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
     let shown = lead.length ? lead : null, small = lead.length > 0;  // controls that are to be seen, null: all
 
     // ---- what is there to see
@@ -44,13 +46,18 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       make("div", { class: "ex-rest" }, ...elements.filter((each) => !isBars(each))));
     const time = live ? liveBar({ live, state, report: (next) => { result = next; refresh(false); } })
       : "at" in state ? timeBar({ at: () => state.at, go: (at) => change("at", at), rows: () => result.step.length }) : null;
-    const tries = compare({ controls, state, drawing: () => drawing, restore: assume, changed: () => refresh(false) });
+    const far = compute && away("compute", extra, (found, of) => {
+      if (found) [result, seen] = [found, of];
+      refresh(!found);
+    });
+    const long = finite && away("finite", null, (found) => hear(found ?? finite(state)));
+    const tries = compare({ controls, state: () => ({ ...seen, at: state.at }), drawing: () => drawing, restore: assume, changed: () => refresh(false) });
     const guides = [guess, presets].map((each) => each(
       { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, assume }));
     const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
     const fold = button("", () => { small = Boolean(!shown && lead.length); shown = shown || !lead.length ? null : lead; unfold(); },
       { class: "ex-fold" });
-    const actions = make("div", { class: "ex-actions" }, run, tries.pinning, button("Reset", reset),
+    const actions = make("div", { class: "ex-actions" }, run, ...tries.buttons, button("Reset", reset),
       ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
@@ -64,8 +71,14 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       state[key] = value;
       model.set(key, value);
       model.save_changes();
-      if (key !== "at") overlay = [];
+      if (key !== "at") part();
       refresh(key !== "at");
+    }
+    // a run on finite data is of the settings it was asked for
+    function part() {
+      overlay = [];
+      if (long?.waits()) hear({});
+      long?.stop();
     }
     function assume(next) {
       for (const [key, value] of Object.entries(next)) {
@@ -73,7 +86,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
         model.set(key, value);
       }
       model.save_changes();
-      overlay = [];
+      part();
       display();
       refresh(true);
     }
@@ -131,9 +144,15 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       if (live && reducedMotion() && result && !result.done && !stale && performance.now() - rested < STILL) return;
       rested = performance.now();
       const from = performance.now();
-      if (stale && compute) result = compute(state, extra);
+      if (stale && compute && !(result && effort(state) > HEAVY && far.ask(state))) {
+        far.forget();
+        [result, seen] = [compute(state, extra), { ...state }];
+      }
       if (stale && live) time.restart();
+      const asks = stale;
       stale = false;
+      stage.setAttribute("aria-busy", Boolean(far?.waits()));
+      if (asks && far?.waits()) return;  // what is there stays until the answer comes
       waits.hidden = !live || Boolean(result) || !still;
       if (result || live) present();
       stage.getBoundingClientRect();  // layout belongs to what is measured
@@ -141,7 +160,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
     }
     function present() {
       const row = result?.step && "at" in state ? Math.round(state.at * (result.step.length - 1)) : null;
-      drawing = show(result, state, row);
+      drawing = show(result, live ? state : { ...seen, at: state.at }, row);
       for (const { panel, ...series } of overlay) drawing.panels[panel].series.push(series);
       for (const panel of drawing.panels) if (row !== null && panel.cursor === result.step[row]) panel.moves ??= "at";
       tries.add(drawing);
@@ -163,7 +182,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       looks.after();
       held.after();
       if (row !== null) time.show(result, row);
-      for (const each of guides) each.show(!live || Boolean(result?.done));
+      if (!far?.waits()) for (const each of guides) each.show(!live || Boolean(result?.done));
       root.classList.toggle("ex-left", Boolean(drawing.note));
       // after a drag the last words, of a run that goes on some words now and then
       if (!live) clearTimeout(waiting);
@@ -188,7 +207,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
 
     // ---- out of the page
     async function copy(keys = null) {
-      const link = location.href.split("#")[0] + encode(id, controls, state, keys);
+      const link = location.href.split("#")[0] + encode(id, controls, state, keys ?? (shown === (lead.length ? lead : null) ? null : shown ?? ["all"]));
       history.replaceState(history.state, "", link);  // what is seen is there again after a reload
       try {
         await navigator.clipboard.writeText(link);
@@ -208,7 +227,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
     }
     function download() {
       const quote = (each) => (/[",\n]/.test(each) ? `"${String(each).replaceAll('"', '""')}"` : each);
-      const settings = controls.map(({ key }) => `# ${key}: ${JSON.stringify(state[key])}`);
+      const settings = controls.map(({ key }) => `# ${key}: ${JSON.stringify({ ...seen, at: state.at }[key])}`);
       const table = [["panel", "series", "x", "y"], ...drawing.panels.flatMap(rows)];
       const text = [`\ufeff# ${title}`, ...settings, ...table.map((row) => row.map(quote).join(","))].join("\n");
       const link = make("a", { download: `${id}.csv`, href: URL.createObjectURL(new Blob([text, "\n"], { type: "text/csv" })) });
@@ -221,7 +240,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       run.disabled = true;
       say("Training on finite data …");
       if (kernel) model.send({ run: true });
-      else setTimeout(() => hear(finite(state)), 30);  // the words above are painted before
+      else if (!long.ask(state)) setTimeout(() => hear(finite(state)), 30);  // the words above are painted before
     }
     function hear(message) {
       run.disabled = false;
@@ -234,7 +253,7 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       if (String(model.get(key)) === String(state[key])) return;
       state[key] = model.get(key);
       inputs.get(key)?.show(state[key]);
-      overlay = [];
+      if (key !== "at") part();
       refresh(key !== "at");
     }]);
     for (const [event, handler] of heard) model.on(event, handler);
@@ -242,14 +261,14 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
 
     // ---- links: the one that the page was opened with, and those in its text
     function follow() {
-      const { state: given, shown: only, wrong, note } = decode(location.hash, id, controls);
+      const { state: given, shown: only, unfolded, wrong, note } = decode(location.hash, id, controls);
       if (wrong) {
         say(`${wrong}: here are the explorer's own settings.`);
         assume(first);
       }
       if (given) {
         say(note);
-        if (only) [shown, small] = [only, false];
+        if (only || unfolded) [shown, small] = [only, false];
         unfold();
         time?.pause();
         assume(given);
@@ -283,6 +302,8 @@ export function explorer({ name, compute, live, show, finite, data = () => null 
       ended = true;
       time?.pause();
       time?.stop?.();
+      far?.stop();
+      long?.stop();
       observer.disconnect();
       removeEventListener("hashchange", follow);
       document.removeEventListener("click", again);

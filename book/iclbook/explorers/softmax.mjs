@@ -1,21 +1,14 @@
 // Softmax attention trained live on sequences drawn in the page, with linear attention beside it.
 
+import { worker } from "./aside.mjs";
 import { count, format, subscript } from "./chart.mjs";
-import { normals, random, start } from "./engine.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population, sum } from "./theory.mjs";
-import { attentionPass, drawSequences, secondMoments, tokenWeights, trainee, work } from "./training.mjs";
+import { drawSequences, tokenWeights, trainee, work } from "./training.mjs";
 
 const NAMES = ["softmax", "linear"], three = (each) => format(Number(each.toPrecision(3)));
 
-// A worker from the functions' own text: a page on disk may load no other file.
-function worker() {
-  const parts = [random, normals, start, drawSequences, secondMoments, attentionPass, tokenWeights, trainee, work];
-  const address = URL.createObjectURL(new Blob([parts.join("\n"), "\nwork();"], { type: "text/javascript" }));
-  const made = new Worker(address);
-  URL.revokeObjectURL(address);
-  return made;
-}
+export const train = () => work();
 
 export function live(state, report) {
   const rows = [];
@@ -24,7 +17,7 @@ export function live(state, report) {
   let hand;
   const fail = (event) => report({ rows, done: true, left: null, rises: [0, 0], clock: "", failed: event.message || "the browser refuses a worker" });
   try {
-    hand = worker();
+    hand = worker((all) => all.train());
   } catch (error) {
     fail(error);
     return { stop() {}, pause() {}, step() {} };

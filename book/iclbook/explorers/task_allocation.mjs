@@ -45,6 +45,9 @@ function plane(path, owner, { heads, tasks, moved: byHand }, row) {
 
 const total = (losses) => losses.reduce((a, b) => a + b, 0);
 
+// Roughly: an interval takes some tens of slopes, more where it is longer.
+export const effort = ({ heads, tasks, horizon }) => 1e4 * horizon * heads * heads * tasks;
+
 export function compute(state) {
   const { heads, tasks, dim, context, noise, horizon } = state;
   const task = multiTask(Array(tasks).fill(dim), context, { noise });
@@ -109,4 +112,4 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
   };
 }
 
-export const render = explorer({ name: "task_allocation", compute, show });
+export const render = explorer({ name: "task_allocation", compute, show, effort });

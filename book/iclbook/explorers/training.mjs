@@ -1,6 +1,6 @@
 // Full-batch gradient descent of attention on drawn sequences, for a worker: softmax, and linear beside it.
 //
-// Each function stands for itself, because the worker gets them as text. A head is W_h (D x E) and
+// A head is W_h (D x E) and
 // v_h (E); with u = W_hᵀ x_q, softmax predicts Σ_h v_h·Σ_m p_m token_m, p = softmax(u·token_m), and linear
 // attention Σ_h u·S v_h with S the mean of token tokenᵀ, over the context and the query.
 

@@ -48,13 +48,10 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     try:
         if task.spectrum == "white" and not isinstance(model, SeparateAttention):
             c0 = options.heads * (options.init * options.init) / 2  # its mean over starts
-            answers = (
-                1 if isinstance(model, CubicMLP) else task.outputs
-            )  # its z has the last y alone
-            slower = task.outputs / answers  # the loss is the mean over outputs
-            course = theory.white_course(
-                replace(task, outputs=answers), c0, time / slower, model.divisor
-            )
+            # the MLP's z has the last label alone, and the loss is the mean over all
+            answered = replace(task, outputs=1) if isinstance(model, CubicMLP) else task
+            slower = task.outputs / answered.outputs
+            course = theory.white_course(answered, c0, time / slower, model.divisor)
             course = task.label_power - (task.label_power - course) / slower
             if not np.isfinite(course[0]):
                 raise ValueError("its loss leaves what a float holds")

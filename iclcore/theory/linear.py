@@ -170,9 +170,8 @@ def white_start(weights: Weights, dim: int) -> float:
 def _white(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
     if np.ptp(task.eigenvalues) > 1e-12 * task.eigenvalues[0]:
         raise ValueError(f"spectrum takes white for this closed form, not {task.spectrum!r}")
-    a, b = rates(
-        task, divisor
-    )  # of the mean over outputs, along a direction that all have a part in
+    # of the mean over outputs, along a direction that all have a part in
+    a, b = rates(task, divisor)
     return float(a[0] * np.sqrt(task.dim / task.outputs)), float(b[0] / task.outputs)
 
 

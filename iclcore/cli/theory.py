@@ -43,8 +43,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
     lines.append("quantity,index,step,value")
     lines += [f"plateau_loss,{m:g},,{x:.17g}" for m, x in levels(model, task)]
-    with np.errstate(over="ignore"):  # the end of all time
-        time = options.lr * steps
+    time = options.lr * steps
     try:
         if task.spectrum == "white" and not isinstance(model, SeparateAttention):
             c0 = options.heads * (options.init * options.init) / 2  # its mean over starts
@@ -53,8 +52,6 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
             slower = task.outputs / answered.outputs
             course = theory.white_course(answered, c0, time / slower, model.divisor)
             course = task.label_power - (task.label_power - course) / slower
-            if not np.isfinite(course[0]):
-                raise ValueError("its loss leaves what a float holds")
             lines += [f"merged_loss,,{t},{x:.17g}" for t, x in zip(steps, course, strict=True)]
         ode = isinstance(model, SeparateAttention) and model.rank == task.outputs == 1
         limits = theory.head_limit(task, model.divisor)[: model.heads if ode else 0]

@@ -28,7 +28,11 @@ def test_a_dashed_curve_says_where_it_begins_and_ends():
 
 def test_what_was_not_reached_is_neither_drawn_nor_said():
     never = float("nan")
-    drawn = plot.figure(plot.dots({"one": {1: 2.0, 2: never}, "none": {1: never}}, {}, ylabel="error"))
+    drawn = plot.figure(
+        plot.dots({"one": {1: 2.0, 2: never}, "none": {1: never}}, {}, ylabel="error")
+    )
     assert drawn.alt == "Error against x. Marks, one: 2."
-    drawn = plot.figure(plot.lines({"one": ([0, 1], [1.0, 0.2])}, levels=[never, 0.5], ylabel="loss"))
+    drawn = plot.figure(
+        plot.lines({"one": ([0, 1], [1.0, 0.2])}, levels=[never, 0.5], ylabel="loss")
+    )
     assert drawn.alt == "Loss against x: one from 1 to 0.2. Dashed, levels 0.5."

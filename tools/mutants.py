@@ -15,6 +15,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,7 +41,9 @@ DEFAULT = ["theory/*", *f"{SECOND} {ENGINES}".split()]
 APART = """browser/* *chapter* *book* *pages* *rendered* *project* *prose* *claims* *install* *serve* *cli*
 *cluster* *workers* *sweep* *figure* *pictures* *panels* *colours* *explorers* *mutants* *phase_diagram*"""
 COPIES = 2
-PATIENCE = 90  # seconds beside three times what the tests take: compiled code is compiled anew
+# Seconds of its processor, so that a busy machine does not count, that a mutant has beside three times what
+# the tests take: compiled code is compiled anew.
+PATIENCE = 90
 
 BINARY = {
     ast.Add: ast.Sub,
@@ -127,7 +130,7 @@ REACHED: dict[str, tuple[float, list[str]]] = {}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    package, seen, began = f"{item.config.rootpath / 'iclcore'}{os.sep}", set(), time.perf_counter()
+    package, seen, began = f"{item.config.rootpath / 'iclcore'}{os.sep}", set(), time.process_time()
 
     def called(frame, event, _) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(package):
@@ -140,7 +143,7 @@ def pytest_runtest_protocol(item):
         sys.setprofile(None)
         places = {(Path(code.co_filename).relative_to(package), code.co_qualname) for code in seen}
         names = {f"{file}:{name}".replace(".<locals>", "") for file, name in places}
-        REACHED[item.nodeid] = time.perf_counter() - began, sorted(names)
+        REACHED[item.nodeid] = time.process_time() - began, sorted(names)
 
 
 def pytest_sessionfinish() -> None:
@@ -189,22 +192,17 @@ class Copy:
             with suppress(FileNotFoundError):  # removed, and not yet so in git
                 shutil.copy2(ROOT / each, self.root / each)
 
-    def pytest(
-        self, tests: list[str], cache: Path, limit: float | None = None, **more
-    ) -> int | None:
-        """Its exit code; None where time was up. No bytecode: two mutants may be of one second and size."""
+    def pytest(self, tests: list[str], cache: Path, limit: float | None = None, **more) -> int:
+        """Its exit code, a signal's below 0. No bytecode: two mutants may be of one second and size."""
+        most = f"ulimit -t {limit:.0f}; " if limit else ""
         path = os.pathsep.join(str(self.root / each) for each in (".", "book", "tools"))
         given = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
         given |= {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", **more}
-        command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *tests]
+        command = ["sh", "-c", f'{most}exec "$@"', "sh", sys.executable, "-m", "pytest", "-x"]
+        command += ["-p", "no:cacheprovider", *tests]
         with tempfile.TemporaryFile() as said:
-            try:
-                run = subprocess.run(
-                    command, cwd=self.root, env=os.environ | given, timeout=limit, stdout=said,
-                    stderr=said,
-                )  # fmt: skip
-            except subprocess.TimeoutExpired:
-                return None
+            environment = os.environ | given
+            run = subprocess.run(command, cwd=self.root, env=environment, stdout=said, stderr=said)
             if run.returncode and REACH in more:
                 said.seek(0)
                 raise SystemExit(
@@ -237,7 +235,7 @@ class Copy:
                     limit = PATIENCE + 3 * sum(map(tests.seconds.get, group))
                     code = self.pytest(group, cache, limit)
                     tried += len(group)
-                    if code is None:
+                    if -code in (signal.SIGXCPU, signal.SIGKILL):
                         return "killed: it does not end"
                     if code:
                         return f"killed by one of {tried}"

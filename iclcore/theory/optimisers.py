@@ -7,7 +7,7 @@ where 2 a_d s − 2 b_d s⁴ = γ.
 Adam. While a head is small its gradients grow as the square of the weights, and the rule, blind to their
 size, takes all of |v|, |k_i|, |q_i| along one curve lr · u(step). With u linear in the step the gradient's
 running mean is g and the root of that of g² is g/√5, as long as the run is short against 1/(1 − β₂): steps
-of √5 lr. In coordinates v = lr u and k, q = ±lr u σ, with the signs that their own gradient has, σ = sign Aσ.
+of √5 lr. In coordinates v = lr u and k, q = ±lr u π, with the signs that their own gradient has, π = sign Aπ.
 """
 
 import numpy as np
@@ -86,8 +86,8 @@ def adam_drop(
 ) -> float:
     """The step at which the loss under Adam is halfway to the first plateau, from weights far below lr.
 
-    All heads are at M = H (lr u)³ σσᵀ together, σ the pattern nearest to the first eigenvector, where the
-    loss is tr Λ + σ² − 2mp + m²r with p = σᵀAσ and r = σᵀCσ σᵀΛσ. nan where a pattern goes less far.
+    All heads are at M = H (lr u)³ ππᵀ together, π the pattern nearest to the first eigenvector, where the
+    loss is tr Λ + σ² − 2mp + m²r with p = πᵀAπ and r = πᵀCπ πᵀΛπ. nan where a pattern goes less far.
     """
     a, b = rates(task, divisor)
     basis, lam = task.eigenvectors, task.eigenvalues

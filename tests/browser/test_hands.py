@@ -123,7 +123,7 @@ def where(page, hand):
 
 def test_a_start_is_dragged_in_the_plane(visit, site):
     """By mouse, which keeps hold of it, and by keys; what is drawn and what is set follow it."""
-    page = visit(f"{site.as_uri()}/merged.html", viewport={"width": 960, "height": 1600})
+    page = visit(f"{site.as_uri()}/merged.html", viewport={"width": 960, "height": 1900})
     hand = page.get_by_role("slider", name="start of head 1", exact=True)
     fields = [page.get_by_label(f"start of head 1: add {each}, number") for each in "vu"]
     x, y = centre(hand)

@@ -17,7 +17,7 @@ STATES = """async () => {
     document.querySelectorAll(".ex-fold[aria-expanded=false]").forEach((each) => each.click());
     const texts = [], made = URL.createObjectURL;
     URL.createObjectURL = (blob) => {
-      texts.push(blob.text());
+      if (blob.type === "text/csv") texts.push(blob.text());  // a worker is made of a blob too
       return made.call(URL, blob);
     };
     const save = [...document.querySelectorAll("button")].find((each) => each.textContent === "Download CSV");

@@ -1,5 +1,6 @@
 """What `pip install .` brings, and what a process says to whom something else is missing."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,7 +8,9 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import make as steps
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from test_project import PIN, TRACKED, imports, requirements
@@ -163,3 +166,35 @@ def test_the_version_has_one_home():
     assert PROJECT["dynamic"] == ["version"] and metadata.version("iclcore") == iclcore.__version__
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited[1] == iclcore.__version__
+    assert f"## {iclcore.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_page_and_the_file_cite_the_book_alike():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    (bibtex,) = re.findall(r"@misc\{.*?\n\}", (ROOT / "book" / "index.md").read_text(), re.DOTALL)
+    for fact in (cited["title"], cited["authors"][0]["name"], f"Version {cited['version']}"):
+        assert f"{{{fact}}}" in bibtex
+    assert f"{{{cited['date-released'].year}}}" in bibtex
+
+
+def test_workflows_and_the_hosted_environment_call_what_there_is():
+    """Their commands, read off the files: what they name is in the tree, and torch is taken at its pin."""
+    (pin,) = [line.split()[0] for line in requirements() if line.startswith("torch==")]
+    said = [(ROOT / "binder" / "postBuild").read_text()]
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        flow = yaml.safe_load(path.read_text())
+        assert flow["permissions"] == {"contents": "read"} and True in flow  # YAML reads `on` so
+        for job in flow["jobs"].values():
+            assert all(("uses" in step) != ("run" in step) for step in job["steps"])
+            said += [step["run"] for step in job["steps"] if "run" in step]
+    said.append(
+        json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())["postCreateCommand"]
+    )
+    text = "\n".join(said)
+    commands = re.findall(r"(?:make|tools/make\.py) ([a-z-]+)", text)
+    assert {"ready", "book", "test"} <= set(commands) <= set(steps.COMMANDS)
+    named = re.findall(r"\b(?:tools/\w+\.py|requirements\.\w+|binder/\w+)", text)
+    assert named and all((ROOT / each).exists() for each in named)
+    extras = set(re.findall(r'"\.\[(\w+)\]"', text))
+    assert extras and extras <= set(EXTRAS)
+    assert set(re.findall(r"torch==\S+", text)) == {pin}

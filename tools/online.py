@@ -20,6 +20,9 @@ SCRIPT = re.compile(r"<script(?P<how>(?![^>]*\bsrc=)[^>]*)>(?P<text>.*?)</script
 # What the theme writes for a version switch and for thebe, neither of which the book has.
 UNUSED = re.compile(r"DOCUMENTATION_OPTIONS\.pagename|x-thebe-config|^\s*kernelName = ")
 ONCE = (re.compile(r"<meta charset[^>]*>\n?"), re.compile(r'<meta name="viewport"[^>]*>\n?'))
+# What HTML does not allow: a paragraph in a summary, and a list of descriptions that describe no term.
+FOLD = re.compile(r'<p class="(collapsed|expanded) admonition-title">(.*?)</p>', re.DOTALL)
+PARAMETERS = re.compile(r"<dl>\n((?:<dd>.*?</dd>\n)+)</dl>")
 POLICY = {
     "default-src": "'self'",
     "script-src": "'self'",  # and the scripts that stand in the pages, by their digests
@@ -84,6 +87,11 @@ def tidy(page: str) -> str:
         first = tag.search(page)
         if first:
             page = page[: first.end()] + tag.sub("", page[first.end() :])
+    page = FOLD.sub(r'<span class="\1 admonition-title">\2</span>', page)
+    page = PARAMETERS.sub(lambda it: re.sub(r"(</?)d[ld]\b", r"\1div", it[0]), page)
+    page = page.replace(
+        '<div>\n<div><em class="sig-param', '<div class="sig-lines">\n<div><em class="sig-param'
+    )
     return page.replace('onclick="window.print()"', "data-prints")
 
 
@@ -100,6 +108,8 @@ def finish(app, error):
     folder, home = Path(app.outdir), app.config.html_baseurl
     for template in (folder / "_static").glob("*macros.html"):  # the theme's own
         template.unlink()
+    for sheet in (folder / "_static").glob("mystnb*.css"):  # which shows the one or the other
+        sheet.write_text(sheet.read_text(encoding="utf-8").replace("summary>p.", "summary>span."))
     pages, digests = sorted(folder.rglob("*.html")), set()
     for path in pages:
         path.write_text(tidy(path.read_text(encoding="utf-8")), encoding="utf-8")

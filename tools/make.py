@@ -133,7 +133,8 @@ def test_mutants() -> None:
 
 def test_long() -> None:
     tool("browsers")
-    run(PYTHON, "-m", "pytest", "tests/attack", LONG="yes", **ONE_THREAD)
+    attack = ("tests/attack", "tests/browser/test_addresses.py")
+    run(PYTHON, "-m", "pytest", *attack, LONG="yes", **ONE_THREAD)
 
 
 def test_firefox() -> None:

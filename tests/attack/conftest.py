@@ -1,7 +1,7 @@
 """Thousands of generated inputs and faults where LONG is set (make test-long), some dozens where not.
 
 What a test tried is counted. At the end of a long run the count of each test that passed becomes its row of
-the table on the reproduce page.
+the table on the reproduce page. Addresses of explorers are tried where the browser is, in tests/browser.
 """
 
 import csv

@@ -3,10 +3,9 @@
 import random
 
 import pytest
-from browser.conftest import browser, context, served, site, visit  # noqa: F401  fixtures
-from browser.test_explorers import FOLLOW
-
 from attack.conftest import share
+
+from browser.test_explorers import FOLLOW
 from iclbook import explorers
 
 NAMES = [getattr(explorers, name)().name for name in explorers.__all__]
@@ -42,7 +41,7 @@ def altered(rng: random.Random, good: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_addresses(name, visit, served, tally):  # noqa: F811
+def test_addresses(name, visit, served, tally):
     rng = random.Random(name)
     page = visit(f"{served}/{name}.html")
     good = page.evaluate(LINK)

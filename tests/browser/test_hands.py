@@ -305,6 +305,7 @@ def test_another_seed_stands_beside_the_first(visit, site):
     assert page.get_by_label("seed, number").input_value() == "2"
     close(drawn["Loss", "A: loss"], one)
     assert np.abs(drawn["Loss", "loss"][1] - one[1]).max() > 0.01
+    page.locator(".ex-tried thead", has_text="seed").wait_for()  # words come when the hand rests
     assert page.locator(".ex-tried thead").inner_text().split()[:2] == ["curves", "seed"]
 
 

@@ -55,6 +55,7 @@ class Plan:
         switch("values", self.values)
         if self.sequences is not None:
             whole("sequences", self.sequences)
+        whole("tests", self.tests, least=0)
         instance("data", self.data, RegressionTask, Sequences)
         trainable("model", self.model)
         kind = self.kind  # refuses an engine that cannot
@@ -65,7 +66,7 @@ class Plan:
             if not self.data.finite:
                 raise ValueError("data takes finite numbers; there is one that is not")
             return
-        enough_to_whiten("tests", whole("tests", self.tests, least=0), self.data.dim)
+        enough_to_whiten("tests", self.tests, self.data.dim)
         if self.sequences is None:
             if kind not in AVERAGED:
                 raise ValueError(

@@ -8,6 +8,10 @@ from attack.conftest import share
 from browser.test_explorers import FOLLOW
 from iclbook import explorers
 
+DRAWN = """() => {
+    const copy = document.querySelector(".ex").cloneNode(true);
+    copy.querySelector(".ex-notice").remove();  // which repeats what was wrong
+    return copy.innerHTML; }"""
 NAMES = [getattr(explorers, name)().name for name in explorers.__all__]
 ODD = ["", "0", "-1", "1e9", "NaN", "Infinity", "null", "[]", "{}", "%00", "%", "__proto__", "1,2,3", "a",
        "1e-320", "é", "<b>x</b>", "true", "0x10", "9" * 400, "1;2", "constructor", "1.5",
@@ -49,7 +53,7 @@ def test_addresses(name, visit, served, tally):
         while (link := altered(rng, good)) == page.evaluate("location.hash.slice(1)"):
             pass
         page.evaluate(FOLLOW, link)
-        drawn = page.locator(".ex").first.inner_html()
+        drawn = page.evaluate(DRAWN)
         for word in ("NaN", "undefined", "Infinity", "[object"):
             assert word not in drawn, link
         assert "<b>x</b>" not in drawn

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-SINGLE = float(np.finfo(np.float32).max)
+SINGLE = float(np.finfo(np.float32).max)  # of what the published operations take in float32
 MOST = 2**63 - 1  # no array is longer, and beyond 2^1024 there is no float
 
 
@@ -54,26 +54,23 @@ def _finite(value: Any) -> bool:
     return isinstance(value, Real) and abs(value) <= sys.float_info.max
 
 
-def single(name: str, value: Any) -> Any:
-    """At most what float32 holds, in which the published operations run."""
-    if value > SINGLE:
-        raise ValueError(
-            f"{name} takes at most {SINGLE:.2g}, what float32 holds, not {said(value)}"
-        )
-    return value
-
-
-def positive(name: str, value: Any) -> Any:
+def positive(name: str, value: Any, most: float = sys.float_info.max) -> Any:
     """A finite number above zero."""
     if not (_finite(value) and value > 0):
         raise ValueError(f"{name} takes a finite number above 0, not {said(value)}")
-    return value
+    return _at_most(name, value, most)
 
 
-def least(name: str, value: Any, bound: float = 0) -> Any:
+def least(name: str, value: Any, bound: float = 0, most: float = sys.float_info.max) -> Any:
     """A finite number of at least ``bound``."""
     if not (_finite(value) and value >= bound):
         raise ValueError(f"{name} takes a finite number of at least {bound}, not {said(value)}")
+    return _at_most(name, value, most)
+
+
+def _at_most(name: str, value: Any, most: float) -> Any:
+    if float(value) > most:  # a float32 would overflow at the comparison
+        raise ValueError(f"{name} takes at most {most:.2g}, not {said(value)}")
     return value
 
 

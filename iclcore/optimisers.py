@@ -6,7 +6,7 @@ that no prediction depends on. A weight whose g has always been zero stays where
 
 from dataclasses import dataclass
 
-from iclcore.checks import least, positive, single
+from iclcore.checks import SINGLE, least, positive
 
 
 def _below_one(name: str, value: float) -> None:
@@ -23,7 +23,7 @@ class GradientDescent:
 
     def __post_init__(self) -> None:
         _below_one("momentum", self.momentum)
-        single("weight_decay", least("weight_decay", self.weight_decay))
+        least("weight_decay", self.weight_decay, 0, SINGLE)
 
     @property
     def rule(self) -> tuple[float, ...]:
@@ -44,7 +44,7 @@ class Adam:
         _below_one("beta1", self.beta1)
         _below_one("beta2", self.beta2)
         positive("eps", self.eps)  # where g is zero it is what keeps 0/0 from being taken
-        single("weight_decay", least("weight_decay", self.weight_decay))
+        least("weight_decay", self.weight_decay, 0, SINGLE)
 
     @property
     def rule(self) -> tuple[float, ...]:

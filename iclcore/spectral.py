@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from iclcore.checks import positive, single, whole
+from iclcore.checks import SINGLE, positive, whole
 from iclcore.history import History, describe
 from iclcore.theory.multihead import MultiTask, check, root_width
 
@@ -250,7 +250,7 @@ def learning_rates(schedule: Sequence[tuple[float, float]]) -> Float[np.ndarray,
     """The rate of every step of a schedule of (until this time, at this rate)."""
     rates, now = [], 0.0
     for until, rate in schedule:
-        single("schedule", positive("schedule", rate))
+        positive("schedule", rate, SINGLE)
         if not until > now:
             raise ValueError(f"schedule takes increasing times, not {until!r} after {now:g}")
         rates += [rate] * round((until - now) / rate)

@@ -10,7 +10,7 @@ from threading import Event
 
 import numpy as np
 
-from iclcore.checks import choice, instance, numbers, positive, said, single, whole
+from iclcore.checks import SINGLE, choice, instance, numbers, positive, said, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Descent, Model, Weights, feature_count, trainable
@@ -54,7 +54,7 @@ def train(
     """
     trainable("model", model)
     instance("optimizer", optimizer, GradientDescent, Adam)
-    steps, lr = int(whole("steps", steps)), float(single("lr", positive("lr", lr)))
+    steps, lr = int(whole("steps", steps)), float(positive("lr", lr, SINGLE))
     if seed is not None:
         seed = int(whole("seed", seed, least=0))
     if isinstance(snapshots, Integral):

@@ -61,8 +61,8 @@ COUNT, SIZE = flag(checks.whole, int), flag(checks.whole, int, 0)
 SEED = flag(checks.seed, int)
 POSITIVE, SHARE = flag(checks.positive, float), flag(checks.share, float)
 NOISE = flag(checks.least, float, 0)
-RATE = flag(lambda name, value: checks.single(name, checks.positive(name, value)), float)
-DECAY = flag(lambda name, value: checks.single(name, checks.least(name, value)), float)
+RATE = flag(checks.positive, float, checks.SINGLE)
+DECAY = flag(checks.least, float, 0, checks.SINGLE)
 
 
 def MANY(text: str) -> float:

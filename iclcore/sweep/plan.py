@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from iclcore.checks import enough_to_whiten, instance, positive, seed, single, switch, whole
+from iclcore.checks import SINGLE, enough_to_whiten, instance, positive, seed, switch, whole
 from iclcore.edge import past_edge
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
@@ -51,7 +51,7 @@ class Plan:
     def __post_init__(self) -> None:
         whole("steps", self.steps)
         seed("seed", self.seed)
-        single("lr", positive("lr", self.lr))
+        positive("lr", self.lr, SINGLE)
         switch("values", self.values)
         if self.sequences is not None:
             whole("sequences", self.sequences)

@@ -66,20 +66,24 @@ function slider(spec, set, say = () => {}) {
   let shown, edge = null;
   const tick = make("span", { class: "ex-edge", hidden: true, "aria-hidden": "true" });
   const warning = make("small", { class: "ex-past", hidden: true });
-  // where the edge stands on the slider: its handle is a rem wide and stays within
+  // where the edge stands on the slider: its handle is a rem wide and stays within; a number that is being typed stays
   const mark = (value) => {
-    if (value === edge) return;  // and a number that is being typed stays
+    if (value === edge) return;
     edge = value;
     tick.hidden = value === null || value < min || value > max;
     const share = log ? placeOf(value) / places : (value - min) / (max - min);
     if (!tick.hidden) tick.style.left = `calc(0.5rem + (100% - 1rem) * ${share})`;
     warning.textContent = value === null ? "" : `past the edge of stability, ${format(Number(value.toPrecision(2)))}`;
-    if (shown !== undefined) write(shown);
+    if (shown !== undefined) warn();
+  };
+  const warn = () => {
+    const past = edge !== null && shown > edge;
+    range.setAttribute("aria-valuetext", format(shown) + (past ? ", past the edge of stability" : ""));
+    warning.hidden = !past;
   };
   const write = (value) => {
     shown = value;
-    range.setAttribute("aria-valuetext", format(value) + (edge !== null && value > edge ? ", past the edge of stability" : ""));
-    warning.hidden = !(edge !== null && value > edge);
+    warn();
     const plain = Number(value.toPrecision(6));
     field.value = log && plain < 1e-3 ? plain.toExponential() : plain;
   };

@@ -11,6 +11,7 @@ import serve
 from attack.conftest import pytest_runtest_makereport, pytest_sessionfinish, tally  # noqa: F401
 from playwright.sync_api import sync_playwright
 
+from browser.seen import frames
 from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
@@ -125,6 +126,8 @@ def visit(browser, context):
             page.wait_for_selector(ready, state="attached")
             if whole:
                 unfold(page)
+            if not clock and settings.get("java_script_enabled", True):
+                frames(page)
         return page
 
     yield visit

@@ -8,10 +8,12 @@ from iclbook import explorers
 
 KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in explorers.__all__}
 
-# two frames on, and no run still computed away from the page's thread
+# three frames on, for a new size is heard of in one and drawn in the next; and no run still computed
+# away from the page's thread
 REST = """async () => {
     const frame = () => new Promise((done) => requestAnimationFrame(done));
-    do { await frame(); await frame(); } while (document.querySelector("[aria-busy=true]")); }"""
+    do { await frame(); await frame(); await frame(); }
+    while (document.querySelector("[aria-busy=true]")); }"""
 
 
 def frames(page):

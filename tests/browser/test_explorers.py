@@ -127,13 +127,12 @@ def test_a_copied_link_gives_the_same_drawing(visit, served):
     page.get_by_label("heads H, number").fill("3")
     page.get_by_label("heads H, number").press("Enter")
     page.locator(".ex-time input").press("PageDown")
-    page.wait_for_timeout(200)
+    frames(page)
     page.get_by_role("button", name="Copy link").click()
     page.get_by_text("The link is copied.").wait_for()
     link = page.evaluate("navigator.clipboard.readText()")
     assert "seed=77" in link
     again = visit(link)
-    again.wait_for_timeout(200)
     unnumbered = [re.sub(r"ex-clip-\d+", "", drawing(each)) for each in (page, again)]
     assert unnumbered[0] == unnumbered[1]
     assert again.locator(".ex-notice").is_hidden()
@@ -180,6 +179,7 @@ def test_a_wrong_link_opens_the_default_and_says_so(visit, served):
             page.locator(".ex-bar").first.press("PageUp")
             page.evaluate(FOLLOW, wrong)
         assert says in page.locator(".ex-notice").inner_text(), wrong
+        frames(page)
         assert re.sub(r"ex-clip-\d+", "", drawing(page)) == re.sub(r"ex-clip-\d+", "", usual)
     page = visit(f"{served}/rank_one.html#{good}")
     assert page.locator(".ex-notice").is_hidden()
@@ -194,7 +194,7 @@ def test_three_explorers_on_a_page_do_not_disturb_each_other(visit, site):
     before = drawing(second), drawing(third)
     first.get_by_label("seed, number").fill("9")
     first.get_by_label("seed, number").press("Enter")
-    page.wait_for_timeout(100)
+    frames(page)
     assert (drawing(second), drawing(third)) == before
     assert first.get_attribute("data-explorer") != second.get_attribute("data-explorer")
 
@@ -233,7 +233,7 @@ def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
     assert 0 < steps[-1] < left < 4000
     assert "NaN" not in drawing(page)
     page.locator(".ex-time input").press("Home")
-    page.wait_for_timeout(100)
+    frames(page)
     assert "step 0" in page.locator(".ex-clock").inner_text()
 
 
@@ -415,7 +415,7 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     page = visit(f"{site.as_uri()}/softmax.html")
     page.get_by_label("steps, number").fill("200")
     page.get_by_label("steps, number").press("Enter")
-    page.wait_for_timeout(300)
+    frames(page)
     page.get_by_role("button", name="Play", exact=True).click()
     page.get_by_text("Trained, step 200 of 200").wait_for(timeout=60_000)
     drawn = lines_of(page)
@@ -471,7 +471,7 @@ def test_softmax_begins_with_untrained_weights_and_says_so(visit, site):
     field = page.get_by_label("context N, number")
     field.fill("9")
     field.press("Enter")
-    page.wait_for_timeout(100)
+    frames(page)
     drawn = lines_of(page)
     (look,) = (each for each in drawn if "the sharpest, before training" in each[0])
     assert drawn[look][1] == pytest.approx(np.full(10, 0.1), rel=1e-2)

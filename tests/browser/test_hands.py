@@ -63,7 +63,7 @@ def test_targets_are_large_for_a_finger_and_text_is_not_small(visit, site):
     assert page.evaluate(SMALL) == []
     assert min(page.evaluate(TEXTS)) >= 10
     page.evaluate("document.documentElement.style.fontSize = '32px'")
-    page.wait_for_timeout(200)
+    frames(page)
     assert min(page.evaluate(TEXTS)) >= 20  # the reader's own text size
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
@@ -332,7 +332,7 @@ def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
     seed, steps = page.get_by_label("seed, number"), page.get_by_label("steps, number")
     steps.fill("250")
     steps.press("Enter")
-    page.wait_for_timeout(400)
+    frames(page)
     assert "Press Play" in page.locator(".ex-summary").inner_text()
     page.get_by_role("button", name="Play", exact=True).click()
     end = page.get_by_text("Trained, step 250 of 250")
@@ -344,8 +344,15 @@ def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
         == steps_of["Loss of separate attention", "softmax"]
     )
     assert steps_of["Loss of separate attention", "softmax"][-1] == 250
+    page.evaluate(
+        """() => { const clock = document.querySelector(".ex-clock");
+             globalThis.told = [];
+             const tell = new MutationObserver(() => told.push(clock.textContent));
+             tell.observe(clock, { childList: true }); }"""
+    )
     page.get_by_role("button", name="Play", exact=True).click()
-    page.get_by_text("In training").wait_for()
+    page.wait_for_function("told.at(-1) === 'step 250 of 250'", timeout=60_000)
+    assert page.evaluate("told[0]") == "step 0 of 250"
     end.wait_for(timeout=60_000)
     seed.fill("3")  # what rests, rests
     seed.press("Enter")

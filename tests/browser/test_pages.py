@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from browser.seen import frames
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "_build" / "html"  # `make test` builds it, with warnings as errors
 SOURCES = [p for p in sorted((ROOT / "book").iterdir()) if p.suffix in {".md", ".ipynb"}]
@@ -144,7 +146,7 @@ def is_whole_on_any_screen(page):
             part.locator("svg .ex-axis, svg .ex-cell, .ex-still img").first.wait_for(
                 state="attached"
             )
-            page.wait_for_timeout(100)  # drawn anew at this width
+            frames(page)  # drawn anew at this width
             # its holder scrolls what stands outside, so that it is cut off
             assert not part.evaluate(
                 """ex => { const whole = ex.getBoundingClientRect();

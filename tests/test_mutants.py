@@ -53,7 +53,7 @@ def small(tmp_path, monkeypatch):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     (root / "tools").mkdir()
-    for name in ("mutants.py", "workplace.py", "guard.py"):
+    for name in ("mutants.py", "make.py", "workplace.py", "guard.py"):
         shutil.copy(tools / name, root / "tools")
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     monkeypatch.setattr(mutants, "ROOT", root)

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from make import ROOT
 from pictures import VISIBLE
 from PIL import Image
-from workplace import ROOT, alone, run, stoppable
+from workplace import alone, run, stoppable
 
 JUPYTER_BOOK = [str(Path(sys.executable).with_name("jupyter-book")), "build", "."]
 OPTIONS = ["-W", "-n", "--keep-going", "--quiet", "--path-output"]

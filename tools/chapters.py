@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import yaml
-from workplace import ROOT
+from make import ROOT
 
 SECONDS = Path("_build", "seconds.json")
 

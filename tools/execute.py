@@ -23,15 +23,14 @@ from typing import Any
 import nbformat
 import prose
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
+from make import ONE_THREAD, ROOT
 from nbformat.v4 import new_code_cell
 from pictures import kept
-from workplace import ROOT, alone, guarded, stoppable
+from workplace import alone, guarded, stoppable
 
 from iclbook import chapter
 
 AT_ONCE = 2
-# each chapter has a core; threads that wait for one another across two of them lose tenfold
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 TRACEBACK_LINES = 8

@@ -15,7 +15,8 @@ import tempfile
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from make import ROOT
+
 LOCK = ROOT / "requirements.lock"
 UV = "uv==0.13.8"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")

@@ -23,6 +23,7 @@ OTHERS = ("JUPYTER_PATH", "IPYTHONDIR", "MPLBACKEND", "MATPLOTLIBRC", "PYTHONPAT
 # All files are UTF-8, in whatever locale.
 OURS = {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONUTF8": "1"}
 ASKED = {name: os.environ.get(name, "") for name in ("CHAPTER", "SET")}
+# each chapter has a core; threads that wait for one another across two of them lose tenfold
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 

@@ -28,9 +28,9 @@ from pathlib import Path
 from queue import Queue
 
 import pytest
+from make import ROOT
 from workplace import guarded, stoppable
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "iclcore"
 REACH = "MUTANTS_REACH"
 KEPT = ROOT / "_build" / "mutants.json"

@@ -23,7 +23,8 @@ import prose
 from build import JUPYTER_BOOK, OPTIONS, build
 from chapters import Problem, chapters, parse, read
 from execute import Result, execute, whole
-from workplace import ROOT, stoppable
+from make import ROOT
+from workplace import stoppable
 
 from iclbook import chapter
 from iclbook.quote import are_numbers

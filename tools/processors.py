@@ -12,9 +12,9 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from make import ONE_THREAD, ROOT
+
 OLD_NUMPY = "X86_V4 AVX512_ICL"
 PROCESSORS = {
     "this one": {},  # its tests are make test
@@ -34,10 +34,17 @@ PROCESSORS = {
         "NPY_DISABLE_CPU_FEATURES": f"{OLD_NUMPY} X86_V3",
     },
 }
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 PYTEST = [sys.executable, "-m", "pytest", "-n", "2"]
 # pages are the same files whatever the processor; all else is asked, sweep and cluster included
-NO_NUMBERS = ("browser", "test_pages.py", "test_rendered.py", "test_project.py", "test_book.py")
+NO_NUMBERS = (
+    "browser",
+    "attack",
+    "test_mutants.py",
+    "test_pages.py",
+    "test_rendered.py",
+    "test_project.py",
+    "test_book.py",
+)
 SAME = "same notebooks"
 STEPS = {
     "tests": [*PYTEST, "--dist", "worksteal", "tests"]

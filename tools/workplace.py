@@ -18,7 +18,6 @@ from guard import MARK
 
 from iclcore.systems import STOPS, held
 
-ROOT = Path(__file__).resolve().parent.parent
 GUARD = Path(__file__).with_name("guard.py")
 
 

@@ -434,7 +434,7 @@ def test_make_does_one_thing_after_another(tmp_path, make):
     assert log == ["begin", "end"] * (len(log) // 2)
     assert (
         len(log) == 2 * 9
-    )  # execute, check, build; browser, build, lint, format, test, processors
+    )  # execute, build, check; browser, build, lint, format, test, processors
 
 
 def test_the_steps_need_no_make(tmp_path, make):
@@ -442,13 +442,18 @@ def test_the_steps_need_no_make(tmp_path, make):
     with make("true", "ready") as running:
         assert running.wait(LONG) == 0
     program = tmp_path / ".venv" / "bin" / "python"
-    program.write_text('#!/bin/sh\necho "$*" >> log\ncase "$*" in *nbval*) exit 3;; esac\n')
     alone = [sys.executable, "tools/make.py"]
-    asked = [*alone, "book", "CHAPTER=one two"]
-    assert subprocess.run(asked, cwd=tmp_path, env={"PATH": os.environ["PATH"]}).returncode == 3
-    first, second = (tmp_path / "log").read_text().splitlines()
-    assert first == "tools/execute.py one two"
-    assert second.endswith(" book/one.ipynb book/two.ipynb")
+    for code, steps in ((3, 2), (0, 3)):
+        program.write_text(
+            f'#!/bin/sh\necho "$*" >> log\ncase "$*" in *build*) exit {code};; esac\n'
+        )
+        (tmp_path / "log").unlink(missing_ok=True)
+        asked = [*alone, "book", "CHAPTER=one two"]
+        done = subprocess.run(asked, cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+        assert done.returncode == code
+        log = (tmp_path / "log").read_text().splitlines()
+        assert log[:2] == ["tools/execute.py one two", "tools/build.py"] and len(log) == steps
+    assert log[2].endswith(" book/one.ipynb book/two.ipynb")
     for wrong in ("boko", "chapter=one"):
         done = subprocess.run([*alone, wrong], cwd=tmp_path, capture_output=True, text=True)
         (line,) = done.stderr.splitlines()

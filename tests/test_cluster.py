@@ -34,24 +34,28 @@ class LocalCluster:
     """Processes that can be killed one by one; told apart by their process ids."""
 
     def __init__(self, folder):
-        self.processes, file = [], folder / "scheduler.log"
-        with open(file, "w") as log:
-            self.start("scheduler --host 127.0.0.1 --port 0 --no-dashboard --no-show", log)
-            self.scheduler = self.processes[0]
-            self.address = self.said(file, r"Scheduler at: +(tcp://\S+)")
-            for _ in range(2):
-                flags = "--nthreads 1 --no-nanny --no-dashboard --host 127.0.0.1"
-                self.start(f"worker {self.address} {flags} --local-directory {folder}", log)
-            self.said(file, r"Register worker[^¶]*Register worker")
+        self.processes, self.folder, self.file = [], folder, folder / "scheduler.log"
+        self.file.touch()
+        self.scheduler = self.start("scheduler --port 0 --no-show")
+        self.address = self.said(r"Scheduler at: +(tcp://\S+)")
+        for _ in range(2):
+            self.worker()
+        self.said(r"Register worker[^¶]*Register worker")
 
-    def start(self, line, log):
-        command = [sys.executable, "-m", "distributed.cli.dask_" + line.split()[0]]
-        options = {"stdout": log, "stderr": subprocess.STDOUT}
-        self.processes.append(subprocess.Popen(command + shlex.split(line)[1:], **options))
+    def worker(self) -> subprocess.Popen:
+        folder = f"--local-directory {self.folder}"
+        return self.start(f"worker {self.address} --nthreads 1 --no-nanny {folder}")
 
-    def said(self, file, pattern):
-        while not (found := re.search(pattern, file.read_text())):
-            assert all(process.poll() is None for process in self.processes), file.read_text()
+    def start(self, line) -> subprocess.Popen:
+        name, *flags = shlex.split(f"{line} --host 127.0.0.1 --no-dashboard")
+        command = [sys.executable, "-m", f"distributed.cli.dask_{name}", *flags]
+        with open(self.file, "a") as log:
+            self.processes.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+        return self.processes[-1]
+
+    def said(self, pattern):
+        while not (found := re.search(pattern, self.file.read_text())):
+            assert all(process.poll() is None for process in self.processes), self.file.read_text()
             time.sleep(0.02)
         return found[found.lastindex or 0]
 

@@ -97,12 +97,12 @@ def built() -> None:
 def book() -> None:
     names, settings = ASKED["CHAPTER"].split(), ASKED["SET"].split()
     tool("execute", *names, *(["--set", *settings] if settings else []), **ONE_THREAD)
+    tool("build")  # to be read while nbval looks at them
     if not settings:
         # once more, as it is committed: every printed number against what stands in the notebook
         nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
         what = [f"book/{name}.ipynb" for name in names] or ["book"]
         tool("workplace", PYTHON, "-m", "pytest", *nbval, *what, **ONE_THREAD)
-    tool("build")
 
 
 def test() -> None:
@@ -160,7 +160,10 @@ def bench() -> None:
 
 
 COMMANDS = {
-    "book": (book, "execute every chapter, check it by nbval, build the pages into _build/html"),
+    "book": (
+        book,
+        "execute every chapter, build the pages into _build/html, check each chapter by nbval",
+    ),
     "test": (test, "lint, format, tests, pages in a browser: with book, what CI runs"),
     "test-settings": (test_settings, "every chapter with other settings, into a temporary folder"),
     "test-processors": (test_processors, "as on three other processors (a quarter of an hour)"),

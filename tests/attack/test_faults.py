@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from test_cluster import LocalCluster
 
 from iclcore import History
 
@@ -77,11 +78,66 @@ def test_killed_sweeps(number, reference, tmp_path, tally):
     assert not list((tmp_path / "out").rglob("*.partial"))
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_workers(number, reference, tmp_path, tally):
+    """At random moments, another one in its place each time: who did a run does not show."""
+    rng, cluster = random.Random(int(number)), LocalCluster(tmp_path)
+    try:
+        kills = sweeps = 0
+        while kills < 60:
+            folder = tmp_path / str(sweeps)
+            folder.mkdir()
+            sweeps += 1
+            line = f"sweep {GRID} --out out --scheduler {cluster.address}"
+            process = started(line, folder)
+            while process.poll() is None:
+                time.sleep(rng.uniform(0.5, 4.0))
+                one = rng.choice([each for each in cluster.processes[1:] if each.poll() is None])
+                one.send_signal(number)
+                one.wait(timeout=120)
+                cluster.worker()
+                kills += 1
+                tally(f"{number.name} to a worker")
+            _, err = process.communicate(timeout=120)
+            assert process.returncode == 0 or "4 workers died at it" in err, err
+            assert "Traceback" not in err, err
+            same(folder / "out", reference, whole=False)
+            assert done(f"sweep {GRID} --out out", folder).returncode == 0  # what is missing, here
+            same(folder / "out", reference, whole=True)
+    finally:
+        cluster.stop()
+
+
+def test_killed_schedulers(reference, tmp_path, tally):
+    """One line each time; the next scheduler goes on where that one ended."""
+    rng = random.Random(0)
+    for turn in range(20):
+        (tmp_path / str(turn)).mkdir()
+        cluster = LocalCluster(tmp_path / str(turn))
+        try:
+            process = started(f"sweep {GRID} --out out --scheduler {cluster.address}", tmp_path)
+            time.sleep(rng.uniform(0.0, 6.0))
+            before = same(tmp_path / "out", reference, whole=False)
+            cluster.scheduler.kill()
+            _, err = process.communicate(timeout=120)
+        finally:
+            cluster.stop()
+        said = "is gone: " in err or "no Dask scheduler answers" in err
+        assert process.returncode == 0 or (said and err.count("\n") == 1), err
+        assert same(tmp_path / "out", reference, whole=False) >= before
+        tally("SIGKILL to a scheduler")
+        if before == 24:  # from anew: there is nothing left to lose
+            for path in (tmp_path / "out" / "runs").glob("*.npz"):
+                path.unlink()
+    assert done(f"sweep {GRID} --out out", tmp_path).returncode == 0
+    same(tmp_path / "out", reference, whole=True)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stopped_trainings(number, tmp_path, tally):
     """A run that is stopped keeps a curve that is whole, or none."""
     rng = random.Random(int(number))
-    for _ in range(30):
+    for _ in range(60):
         (tmp_path / "run.csv").unlink(missing_ok=True)
         process = started(f"train {LINE.replace('40000', '4000000')} --save run.csv", tmp_path)
         time.sleep(rng.uniform(0.0, 8.0))

@@ -10,10 +10,12 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from distributed import KilledWorker
+from distributed.comm import CommClosedError
 from test_sweep import files
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, versions
@@ -21,7 +23,7 @@ from iclcore.cli import main
 from iclcore.sweep import sweep, workers
 from iclcore.sweep.chunks import sampled_moments
 from iclcore.sweep.plan import Plan, grid
-from iclcore.sweep.workers import Cluster, WorkersDied
+from iclcore.sweep.workers import Cluster, NoCluster, WorkersDied
 
 BASE = Plan(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
 RUNS = grid(BASE, rank=(1, 2), seed=range(4))
@@ -228,6 +230,16 @@ def test_a_cluster_without_workers_is_said_each_minute(monkeypatch, capsys):
     assert list(cluster.outcomes([stub])) == [(stub, stub.outcome)]
     line = "the scheduler at tcp://here has no workers; waiting for one\n"
     assert capsys.readouterr().err == 2 * line and not stub.counts
+
+
+def test_a_worker_that_leaves_while_it_is_asked_is_not_missed():
+    cluster = Cluster("tcp://here")
+    answers = {"tcp://gone": CommClosedError("in <TCP (closed)>"), "tcp://there": versions.here()}
+    cluster._client = SimpleNamespace(run=lambda *_, **__: answers)
+    cluster._check_workers()
+    answers["tcp://gone"] = ModuleNotFoundError("No module named 'iclcore'")
+    with pytest.raises(NoCluster, match="tcp://gone cannot take part: ModuleNotFoundError"):
+        cluster._check_workers()
 
 
 def test_a_task_that_no_worker_outlives_asks_for_memory():

@@ -174,9 +174,13 @@ class Cluster:
             raise ClusterLost(f"the Dask scheduler at {self.address} is gone") from None
 
     def _check_workers(self) -> None:
+        from distributed.comm import CommClosedError
+
         with self._connected():
             kinds = self._client.run(here, on_error="return")
         for worker, there in kinds.items():
+            if isinstance(there, CommClosedError):
+                continue  # it left while it was asked; one that comes is asked with its first task
             if isinstance(there, Exception):
                 raise NoCluster(f"worker {worker} cannot take part: {there!r}")
             if other := difference(there, here()):

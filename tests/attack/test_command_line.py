@@ -1,5 +1,6 @@
 """Command lines that are generated: each ends in a finite result, or in one line that names the argument."""
 
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attack.conftest import inputs
+from iclbook import chapter
 from iclcore import History
 from iclcore.cli import main
 
@@ -190,3 +192,35 @@ def test_sweep(model, rest, axes, folder, capsys, tally):
         for each in (here / "swept" / "runs").glob("*.npz"):
             history = History.from_npz(each)
             assert np.isfinite(history.loss[:-1]).all()
+
+
+CHAPTERS = {path.stem: chapter.read(path) for path in sorted(chapter.BESIDE.glob("*.ipynb"))}
+PARAMETERS = sorted(
+    (name, each) for name, cells in CHAPTERS.items() for each in chapter.parameters(cells)
+)
+
+
+@inputs(3000)
+@given(
+    which=st.sampled_from(PARAMETERS),
+    text=st.one_of(
+        ODD, st.sampled_from(["1", "2", "3", "0.01", "1e-3", "[1, 2]", "(1, 2)", "True"])
+    ),
+)
+def test_settings_of_chapters(which, text, tally):
+    """A value of the parameter's kind within its range, or a line that names it: what SET=, the flags of
+    a figure and, from its value, papermill's own cell go through."""
+    (name, key), cells = which, CHAPTERS[which[0]]
+    tally("settings of chapters")
+    own = chapter.parameters(cells)[key]
+    try:
+        value = chapter.settings(name, cells, [f"{key}={text}"])[key]
+    except ValueError as error:
+        assert re.match(rf"{name}: {key} takes .*, not ", str(error), re.DOTALL)
+        assert "\n" not in str(error)
+        return
+    assert type(value) is type(own.default)
+    _, least, most = own.range
+    assert all(least <= each <= most for each in np.ravel(value)) or isinstance(value, str)
+    said = f"{key}: {type(value).__name__} = {value!r}  # {own.comment}"
+    chapter.hold_ranges({"In": [said], key: value})

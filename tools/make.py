@@ -134,7 +134,8 @@ def test_mutants() -> None:
 
 def test_long() -> None:
     tool("browsers")
-    attack = ("tests/attack", "tests/browser/test_addresses.py")
+    built()
+    attack = ("tests/attack", "tests/browser/test_addresses.py", "tests/browser/test_pages.py")
     run(PYTHON, "-m", "pytest", *attack, LONG="yes", **ONE_THREAD)
 
 

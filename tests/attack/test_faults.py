@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import lock
 import pytest
 from test_cluster import LocalCluster
 
@@ -213,3 +214,17 @@ def test_broken_pipes(line, tmp_path, tally):
         assert process.wait(timeout=120) in (0, 1) and "Traceback" not in err, err
         process.stderr.close()
         tally("broken pipes")
+
+
+def test_systems(tally):
+    """Every locked package has a wheel for each Python on each system, and resolving changes nothing."""
+    before = lock.LOCK.read_text()
+    try:
+        command = [sys.executable, lock.__file__]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert lock.LOCK.read_text() == before
+    finally:
+        lock.LOCK.write_text(before)
+    pairs = [line for line in told.splitlines() if line.endswith(": all have wheels")]
+    assert len(pairs) == len(lock.PAIRS)
+    tally("systems, with a Python, that the lock resolves for", len(pairs))

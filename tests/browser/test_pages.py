@@ -96,8 +96,9 @@ def open_page(visit):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name):
+def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name, tally):
     """One visit: it takes longer to set a page's formulas than to look at it."""
+    tally("pages, light and dark, at 320 and 1,200 px")
     page = open_page(name, viewport={"width": 320, "height": 700}, color_scheme="dark")
     weighs_little(page)
     is_whole_on_any_screen(page)

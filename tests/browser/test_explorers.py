@@ -500,7 +500,7 @@ def test_a_hand_that_is_faster_than_the_pictures_is_drawn_once_a_frame(visit, si
 
 HEAVIEST = {
     "merged": {"eigenvalues": [0.2, 0.18, 0.16, 0.14, 0.12, 0.1, 0.06, 0.04], "heads": 16},
-    "rank_one": {"steps": 12_000, "heads": 10},
+    "rank_one": {"steps": 16_000, "heads": 10},
     "low_rank": {"rank": 8},
     "in_weight": {"share": 0.2},
     "task_allocation": {"heads": 5, "tasks": 5},

@@ -181,7 +181,7 @@ class RankOne(Population):
     heads = whole(5, "heads H", 1, 10)
     context = whole(31, "context N", 1, 200)
     lr = real(0.5, "learning rate", 0.05, 5, log=True)
-    steps = whole(4000, "steps", 500, 12_000)
+    steps = whole(4000, "steps", 500, 16_000)
     seed = whole(1, "seed", 0, 999)
     at = position()
 

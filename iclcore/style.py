@@ -50,8 +50,6 @@ class Picture:
     figure: Canvas
     alt: str
 
-    suffix = ".png"
-
     def __repr__(self) -> str:
         return self.alt
 
@@ -88,7 +86,7 @@ def levels(
     ``without`` are those whose labels would overprint.
     """
     for m, loss in enumerate(losses):
-        axes.axhline(loss, **DASHED)
+        axes.axhline(loss, label=f"_level {m}", **DASHED)
         if name and m not in without:
             axes.annotate(
                 name % m, (1, loss), xycoords=("axes fraction", "data"), xytext=(3, 0),

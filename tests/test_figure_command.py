@@ -1,17 +1,28 @@
 """Every figure can be drawn by its name, by the cells of its chapter, and says which it is."""
 
+import ast
+import csv
+import json
 import re
+from collections import defaultdict
 from pathlib import Path
+from xml.etree import ElementTree
 
 import figure_table
 import nbformat
+import numpy as np
 import prose
 import pytest
+import yaml
 from chapters import chapters
+from conftest import close
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from iclbook import chapter
+from iclbook import CITE, chapter, plot
 from iclbook.__main__ import main
+from iclbook.plot import data
+from iclbook.plot.panels import listed
+from iclcore import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = chapters()
@@ -24,7 +35,12 @@ ONE_CHAPTER = [
     "if size == 7:\n    import not_there",
     DRAWN,
     "<!--caption fig:one-unit-->\nA matrix of $D =$ <!--q size-->3<!--/q--> lines. More of it.",
-    "raise SystemExit('this cell is below the figure')",
+    "two = [plot.matrix(np.eye(size), 'M')] * 2\nplot.animation([two], 'One frame.')",
+    "plot.rank_one_network()",
+    "<!--caption fig:one-network-->\nA network.",
+    "shown = plot.rank_one_network()\nshown",
+    "<!--caption fig:one-kept-->\nThe same network.",
+    "raise SystemExit('this cell is below the figures')",
 ]
 
 
@@ -52,6 +68,15 @@ def refused(capsys, *arguments):
     return stop.value.code, line.partition("figure: ")[2]
 
 
+def read_table(path):
+    """A CSV's head, and its rows by the names of its columns."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    head = dict(line[2:].split(": ", 1) for line in lines if line.startswith("#"))
+    return {name: json.loads(text) for name, text in head.items()}, list(
+        csv.DictReader(lines[len(head) :])
+    )
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_every_picture_of_a_chapter_has_a_name(name):
     cells = chapter.read(CHAPTERS[name])
@@ -69,7 +94,7 @@ def test_every_picture_of_a_chapter_has_a_name(name):
 
 def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_chapter, capsys):
     assert main(["figure", *one_chapter]) == 0
-    assert capsys.readouterr().out == f"{'one.unit':<36} A matrix of D = 3 lines.\n"
+    assert capsys.readouterr().out.startswith(f"{'one.unit':<36} A matrix of D = 3 lines.\n")
     kept = []
     for given, size, file in [
         ([], 3, "one.unit.png"),
@@ -93,6 +118,12 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
         (["one.unit", "--dim", "2"], "no --dim; NAME stands first, and NAME --help lists its flags"),
         (["one.unit", "--save", "."], "argument --save: takes a file in a folder to write in, not '.'"),
+        (["one.unit", "--save", "a.pdf"], "argument --save: one.unit is a figure: takes a file in "
+         ".png, .svg or .csv, not 'a.pdf'"),
+        (["one.network", "--save", "a.csv"], "argument --save: one.network is a drawing, without "
+         "numbers: takes a file in .png or .svg, not 'a.csv'"),
+        (["one.animation", "--save", "a.csv"], "argument --save: one.animation is an animation: "
+         "takes a file in .webp, not 'a.csv'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused_at_once(one_chapter, monkeypatch, capsys, given, said):
@@ -105,6 +136,142 @@ def test_a_folder_without_chapters_and_a_broken_one_are_named(in_folder, capsys)
     assert refused(capsys, "--book", ".") == refused(capsys, "one.unit", "--book", ".") == (2, said)
     (in_folder / "one.ipynb").write_text('{"cells": [')
     assert refused(capsys, "--book", ".") == (2, "one.ipynb is not a whole notebook")
+
+
+def test_a_kind_of_file_that_only_the_drawn_picture_refuses_is_not_written(
+    in_folder, one_chapter, capsys
+):
+    said = "one.kept: argument --save: one.kept is a drawing, without numbers: takes a file in .png or .svg, "
+    assert refused(capsys, "one.kept", "--save", "a.csv", *one_chapter) == (1, f"{said}not 'a.csv'")
+    assert main(["figure", "one.kept", "--save", "a.SVG", *one_chapter]) == 0
+    assert [path.name for path in in_folder.iterdir()] == ["book", "a.SVG"]
+    assert main(["figure", "one.animation", *one_chapter]) == 0
+    assert (in_folder / "one.animation.webp").read_bytes()[8:12] == b"WEBP"
+
+
+def test_a_picture_of_lines_has_the_alt_text_and_the_same_bytes_each_time(in_folder, one_chapter):
+    for file in ("a.svg", "b.svg", "c.svg"):
+        given = ["--size", "4"] if file == "c.svg" else []
+        assert main(["figure", "one.unit", *one_chapter, *given, "--save", file]) == 0
+    first, again, other = ((in_folder / f"{name}.svg").read_bytes() for name in "abc")
+    assert first == again != other
+    root = ElementTree.fromstring(other)
+    told = {each.tag.partition("}")[2]: "".join(each.itertext()) for each in root}
+    assert root.get("role") == "img" and told["title"] == "one.unit"
+    assert told["desc"] == "the unit matrix of 4, as a heat map."
+    assert "{'size': 4}" in told["metadata"] and CITE in told["metadata"]
+
+
+def test_a_files_head_says_what_was_set_and_how_it_is_cited(in_folder, one_chapter):
+    assert main(["figure", "one.unit", *one_chapter, "--size", "2", "--save", "a.csv"]) == 0
+    head, numbers = read_table(in_folder / "a.csv")
+    assert head == {
+        "figure": "one.unit",
+        "shows": "A matrix of D = 3 lines.",
+        "settings": {"size": 2},
+        "set by flags": {"size": 2},
+        "iclcore": __version__,
+        "cite": f"{CITE}, figure one.unit.",
+        "panels": {"1": {"title": "the unit matrix of 2"}},
+    }
+    name, cell = "the unit matrix of 2", "cell"
+    assert [(row["series"], row["drawn"]) for row in numbers] == [(name, cell)] * 4
+    assert [[row[at] for at in ("x", "y", "value")] for row in numbers] == [
+        ["0", "0", "1.0"], ["1", "0", "0.0"], ["0", "1", "0.0"], ["1", "1", "1.0"]
+    ]  # fmt: skip
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    facts = cited["authors"][0]["name"], cited["title"], cited["date-released"].year
+    assert ". ".join(map(str, facts)).lower() + f". version {__version__}" == CITE.lower()
+
+
+def test_the_numbers_are_those_that_are_drawn():
+    """Of every kind of thing that panels draw, to the last digit."""
+    x, third = np.geomspace(1, 100, 7), 1 / 3
+    panels = [
+        plot.lines({"a": (x, third * x)}, {"a": (x, x)}, levels=[third], xlabel="t", ylabel="loss"),
+        plot.dots({"b": (x[:2], x[:2], [third, 0.5])}, {"told": (x, -x)}),
+        plot.bars({"least squares": third, "none": 0.0}, 2.0),
+        plot.coefficients(np.array([0, third]), np.array([1.0, -1]), "of a target"),
+        plot.chart(x[:3], x, np.outer(x, x[:3]) / 1e4, {"edge": (x, x)}, "beta", "alpha", "share"),
+        plot.winners(np.array([1, 1]), x[:2], x[:2], "loss"),
+    ]
+    whole = plot.figure(*(panels[i : i + 2] for i in (0, 2, 4)))
+    found = defaultdict(list)
+    for panel, series, curve, drawn, *point in data.rows(whole.figure):
+        found[panel, series, drawn, curve].append(point)
+    points = {key: list(map(list, zip(*rows, strict=True))) for key, rows in found.items()}
+    none = [None] * 7
+    assert points["a", "a", "line", 1] == [list(x), list(third * x), none]
+    assert points["a", "a, theory", "dashed", 1] == [list(x), list(x), none]
+    assert points["a", "level 0", "dashed", 1] == [[None], [third], [None]]
+    assert points["b", "b", "marks", 1][:2] == [list(x[:2])] * 2
+    ends = [x[0] - third, x[0] + third, x[1] - 0.5, x[1] + 0.5]
+    assert points["b", "b, error", "error bar", 1][:2] == [[x[0]] * 2 + [x[1]] * 2, ends]
+    assert points["b", "told", "dashed", 1][1] == list(-x)
+    assert points["c", "prediction", "bar", 1][:2] == [[third, 0.0], [0.0, 1.0]]
+    assert points["c", "answer", "dashed", 1] == [[2.0], [None], [None]]
+    assert points["d", "target", "bar", 1][:2] == [[-0.2, 0.8], [0, third]]
+    across, up, value = points["e", "share", "cell", 1]
+    close(
+        across, np.tile(x[:3], 7), 1e-11
+    )  # mesh edges, back to where they came from, in 12 digits
+    close(up, np.repeat(x, 3), 1e-11)
+    assert value == list(np.ravel(np.outer(x, x[:3]) / 1e4))
+    assert points["f", "runs, moved sideways", "marks", 1][1] == list(x[:2])
+    said = {name: data.words(axes) for name, axes in data.panels(whole.figure).items()}
+    assert said["a"] == {"x": "t", "y": "loss"} and said["e"]["value"] == "share"
+    assert said["c"]["y ticks"] == {"0": "least squares", "1": "none"}
+
+
+def test_every_curve_of_a_chapter_has_a_name_and_the_numbers_that_are_said_of_it(monkeypatch):
+    drawn, make = [], plot.figure
+    monkeypatch.setattr(plot, "figure", lambda *rows: drawn.append(make(*rows)) or drawn[-1])
+    cells = chapter.read(CHAPTERS["task"])
+    found = list(chapter.figures("task", cells).values())
+    chapter.draw(found[-1], cells, {})
+    assert len(drawn) == len(found)
+    for each in drawn:
+        marks = defaultdict(list)
+        for _, series, _, how, _, y, _ in data.rows(each.figure):
+            assert series
+            if how == "marks":
+                marks[series].append(y)
+    said = dict(re.findall(r"Marks, ([^:]+): (.+?)\.(?= [A-Z]|$)", drawn[-1].alt))
+    assert len(said) == 4 and said == {name: listed(y, ".3g") for name, y in marks.items()}
+
+
+DRAWS = {
+    "axhline",
+    "axvline",
+    "bar",
+    "barh",
+    "errorbar",
+    "imshow",
+    "pcolormesh",
+    "plot",
+    "scatter",
+    "step",
+}
+DRAWINGS = {"diagrams.py", "style.py"}  # without numbers
+
+
+def test_no_panel_draws_what_has_no_name():
+    """A call that draws gives a label, itself or in a style made for it: read off the panels' text."""
+    nameless, seen = [], 0
+    for path in Path(plot.__file__).parent.glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match call:
+                case ast.Call(
+                    ast.Attribute(ast.Name("axes" | "part" | "panel"), name), keywords=given
+                ):
+                    if name in DRAWS and path.name not in DRAWINGS:
+                        seen += 1
+                        own = any(
+                            k.arg == "label" or (k.arg is None and ast.unparse(k.value) == "style")
+                            for k in given
+                        )
+                        nameless += [] if own else [f"{path.name}:{call.lineno}"]
+    assert seen > 40 and not nameless
 
 
 def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, one_chapter, capsys):

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from itertools import chain, count
 from pathlib import Path
 
-from iclbook import chapter
+from iclbook import CITE, chapter
+from iclcore import __version__
 from iclcore.__main__ import enter
 from iclcore.cli.parser import Parser, attempt, writable
-from iclcore.extras import needs
+from iclcore.extras import MissingExtra, needs
 from iclcore.files import write_whole
 
 # a chapter that was downloaded is where its reader is
@@ -27,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="python -m iclbook", description="The figures of the book.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="figure")
     told = "draw NAME, its chapter's settings being flags; without a name, list all"
-    usage = f"{where.prog} [NAME] [--book FOLDER] [--save F.png] [--SETTING X ...]"
+    usage = f"{where.prog} [NAME] [--book FOLDER] [--save F] [--SETTING X ...]"
     picture = commands.add_parser(
         "figure", parents=[where], help=told, description=told, usage=usage
     )
@@ -35,8 +36,9 @@ def main(argv: list[str] | None = None) -> int:
     picture.add_argument(
         "--save",
         type=writable,
-        metavar="F.png",
-        help="default: NAME.png here, or the next NAME-2.png",
+        metavar="F",
+        help="F.png, F.svg or, for its numbers, F.csv; an animation is F.webp; default: NAME.png here, "
+        "or the next NAME-2.png",
     )
     name = next((word for word in argv[1:2] if not word.startswith("-")), None)
     try:
@@ -48,9 +50,12 @@ def main(argv: list[str] | None = None) -> int:
             raise ValueError(f"no {rest[0]}; NAME stands first, and NAME --help lists its flags")
         if figure is None:
             return attempt(lambda: listed(options.book), picture)
-        if not options.save:
+        if options.save:
+            with needs("book"):
+                fits(options.save, figure.name, kind(figure))
+        else:
             writable(str(unused(name, ".png")))  # or with an animation's suffix
-    except (ValueError, argparse.ArgumentTypeError) as error:
+    except (ValueError, argparse.ArgumentTypeError, MissingExtra) as error:
         picture.error(str(error))
     given = {name: value for name, value in vars(options).items() if name in known}
     return attempt(lambda: drawn(figure, cells, given, options.save, picture), picture)
@@ -71,12 +76,44 @@ def drawn(
     try:
         with needs("book"):
             made = chapter.draw(figure, cells, given)
+        if path:
+            fits(path, figure.name, type(made))  # what the cell did not tell
     except ValueError as error:
         parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
-    path = path or unused(figure.name, made.suffix)
-    write_whole(path, lambda file: file.write(made.file()))
+    path = path or unused(figure.name, made.suffixes[0])
+    content = made.file(path.suffix.lower(), about(figure, chapter.values(cells, given), given))
+    write_whole(path, lambda file: file.write(content))
     print(f"{path}: {made.alt}")
     return 0
+
+
+def kind(figure: chapter.Figure) -> type | None:
+    """What will be drawn, before it is, as far as its cell tells."""
+    from iclbook import plot
+
+    made = getattr(getattr(plot, figure.by, None), "__annotations__", {}).get("return")
+    return made if hasattr(made, "suffixes") else None
+
+
+def fits(path: Path, name: str, kind: type | None) -> None:
+    """Refuse a file of a kind that is not written of such a picture."""
+    if kind and path.suffix.lower() not in kind.suffixes:
+        *rest, last = kind.suffixes
+        ends = f"{', '.join(rest)} or {last}" if rest else last
+        raise ValueError(
+            f"argument --save: {name} is {kind.kind}: takes a file in {ends}, not {str(path)!r}"
+        )
+
+
+def about(figure: chapter.Figure, settings: dict, given: dict) -> dict:
+    """What a file says of the figure in it."""
+    told = {
+        "figure": figure.name,
+        "shows": figure.plain,
+        "settings": settings,
+        "set by flags": given,
+    }
+    return told | {"iclcore": __version__, "cite": f"{CITE}, figure {figure.name}."}
 
 
 def unused(name: str, suffix: str) -> Path:

@@ -148,6 +148,14 @@ def _lines(source: str) -> dict[str, Parameter]:
     return found
 
 
+def values(cells: Sequence[Mapping], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What each parameter is where a cell of papermill's, and after it ``given``, set it otherwise."""
+    known = parameters(cells)
+    later = [_lines("".join(cell["source"])) for cell in cells if injected(cell)]
+    own = {name: each.default for some in (known, *later) for name, each in some.items()}
+    return {name: value for name, value in own.items() if name in known} | dict(given)
+
+
 def settings(chapter: str, cells: Sequence[Mapping], given: Iterable[str]) -> dict[str, Any]:
     """NAME=VALUE, each typed as in the chapter's parameters cell, or a ValueError of one line."""
     known, found = parameters(cells), {}
@@ -173,6 +181,7 @@ class Figure:
     label: str  # "" for what has no caption, as an animation
     place: int  # of its cell
     says: str  # the first sentence of its caption, else of what it says to those who cannot see it
+    by: str = ""  # the function of ``plot`` that its cell ends in, if it does
 
     @property
     def plain(self) -> str:
@@ -236,11 +245,14 @@ def figures(chapter: str, cells: Sequence[Mapping]) -> dict[str, Figure]:
     for place, cell in enumerate(cells):
         if cell["cell_type"] != "code":
             continue
-        below = cells[place + 1]["source"] if place + 1 < len(cells) else ""
+        by, below = (
+            _drawing(cell["source"]),
+            cells[place + 1]["source"] if place + 1 < len(cells) else "",
+        )
         if caption := CAPTION.fullmatch(below):
             label, says = caption["label"], QUOTED.sub(r"\g<said>", caption["caption"])
             own = begins.sub("", label.removeprefix("fig:")).replace("-", "_")
-        elif own := _drawing(cell["source"]):
+        elif own := by:
             label, says = "", "".join(_shown(cell))
         else:
             continue
@@ -248,7 +260,7 @@ def figures(chapter: str, cells: Sequence[Mapping]) -> dict[str, Figure]:
         if name in found:
             raise ValueError(f"two figures are called {name}: give one of them another label")
         first = re.match(r".*?[.!?](?=\s|$)", " ".join(says.split()))
-        found[name] = Figure(name, label, place, first[0] if first else says)
+        found[name] = Figure(name, label, place, first[0] if first else says, by)
     return found
 
 

@@ -15,9 +15,9 @@ def bars(said: Mapping[str, float], answer: float) -> Panel:
     names, values = list(said), list(said.values())
 
     def draw(axes):
-        axes.barh(range(len(names)), values, color=PREDICTORS[: len(names)])
-        axes.axvline(answer, **(DASHED | {"color": "black"}))
-        axes.axvline(0, color=GREY, linewidth=0.6)
+        axes.barh(range(len(names)), values, color=PREDICTORS[: len(names)], label="_prediction")
+        axes.axvline(answer, label="_answer", **(DASHED | {"color": BLACK}))
+        axes.axvline(0, color=GREY, linewidth=0.6, label="_zero")
         axes.set_yticks(range(len(names)), names, fontsize=8)
         axes.invert_yaxis()
         axes.set_xlabel("prediction")
@@ -33,7 +33,7 @@ def coefficients(target: np.ndarray, answer: np.ndarray, title: str) -> Panel:
     def draw(axes):
         axes.bar(degrees - 0.2, target, 0.4, color=GREY, label="target")
         axes.bar(degrees + 0.2, answer, 0.4, color=BLUE, label="answer")
-        axes.axhline(0, color=BLACK, linewidth=0.6)
+        axes.axhline(0, color=BLACK, linewidth=0.6, label="_zero")
         axes.set(xlabel="Hermite degree", xticks=degrees)
         axes.annotate(title, (0.5, 1.02), xycoords="axes fraction", ha="center", fontsize=9)
         axes.legend(fontsize=8)
@@ -49,8 +49,10 @@ def seconds(taken: Mapping[str, float], limits: Mapping[str, float]) -> Panel:
     def draw(axes):
         for place, (name, value) in enumerate(taken.items()):
             tone = ORANGE if name in limits else BLUE
-            axes.plot([LEAST, value], [place, place], color=tone, linewidth=2)
-            axes.plot(value, place, "o", color=tone)
+            axes.plot(
+                [LEAST, value], [place, place], color=tone, linewidth=2, label=f"_{name}, bar"
+            )
+            axes.plot(value, place, "o", color=tone, label=f"_{name}")
         places = [list(taken).index(name) for name in limits]
         axes.plot(list(limits.values()), places, "|", color=BLACK, markersize=14, markeredgewidth=2,
                   label="the machine's limit")  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from iclbook.plot.panels import Panel
-from iclbook.plot.style import BLACK, BLUE, GREY, ORANGE, Figure, canvas, colours, drawn, network
+from iclbook.plot.style import BLACK, BLUE, GREY, ORANGE, Drawing, canvas, colours, drawn, network
 
 
 def merged_network() -> Panel:
@@ -33,7 +33,7 @@ def merged_network() -> Panel:
 
 
 @drawn
-def rank_one_network() -> Figure:
+def rank_one_network() -> Drawing:
     """Figure 2: rank-one attention as a sum of three-layer convolutional networks, D = 3."""
     figure, axes = canvas(width=7.4, height=3.9)
     kernel = [
@@ -74,11 +74,11 @@ def rank_one_network() -> Figure:
         "kernel k with three weights reads every group, q adds the three results up, v scales the sum; "
         "the heads' outputs add up to the prediction."
     )
-    return Figure(figure, alt)
+    return Drawing(figure, alt)
 
 
 @drawn
-def multihead_network() -> Figure:
+def multihead_network() -> Drawing:
     """Figure 2: what one head does with the tokens, and that H of them are added."""
     figure, axes = canvas(width=8, height=3.5)
     axes.set(xlim=(0, 16.4), ylim=(0, 7))
@@ -146,4 +146,4 @@ def multihead_network() -> Figure:
         "labels are averaged with these weights and multiplied by a diagonal matrix μ_1, μ_2, μ_3; "
         "the heads are added to three answers."
     )
-    return Figure(figure, alt)
+    return Drawing(figure, alt)

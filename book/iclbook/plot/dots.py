@@ -29,14 +29,14 @@ def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel
 
     def draw(axes):
         for name, (x, y, *_) in theory.items():
-            own = {} if name in simulated else {"label": name}
+            own = {"label": f"_{name}, theory" if name in simulated else name}
             style = DASHED | {"color": tones[name], "linewidth": 1.5} | own
             axes.plot(x, y, **style)
         for i, (name, (x, y, *off)) in enumerate(simulated.items()):
             style = {"color": tones[name], "markersize": 5, "label": name}
             axes.plot(x, y, MARKS[i % len(MARKS)], **style)
             if off:
-                axes.errorbar(x, y, off[0], fmt="none", ecolor=tones[name])
+                axes.errorbar(x, y, off[0], fmt="none", ecolor=tones[name], label=f"_{name}, error")
         axes.set(**settings)
         if "xticks" in settings:  # there, and nowhere else
             axes.xaxis.minorticks_off()
@@ -92,8 +92,9 @@ def clouds(
         for panel, (name, values), error, tone in zip(
             axes, said.items(), errors, PREDICTORS, strict=False
         ):
-            panel.plot([-edge, edge], [-edge, edge], **DASHED)
-            panel.plot(answer[:SHOWN], values[:SHOWN], ".", color=tone, markersize=1.5)
+            panel.plot([-edge, edge], [-edge, edge], label="_equal", **DASHED)
+            panel.plot(answer[:SHOWN], values[:SHOWN], ".", color=tone, markersize=1.5,
+                       label=f"_{name}")  # fmt: skip
             panel.set_title(f"{name}\nerror {error:.3f}", fontsize=9, pad=8)
             panel.set(xlim=(-edge, edge), ylim=(-edge, edge), xlabel="answer")
             panel.set_aspect("equal")

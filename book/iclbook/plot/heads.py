@@ -26,8 +26,9 @@ def mark_phases(axes: Axes, ends: Sequence[float]) -> None:
     """Lines between the phases and their names above; an end that was not reached is nan."""
     reached = [t for t in ends if np.isfinite(t)]
     edges = [axes.get_xlim()[0], *reached, axes.get_xlim()[1]]
-    for t in reached:
-        axes.axvline(t, color=GREY, linewidth=0.7, linestyle=":")
+    for name, t in zip(PHASES, ends, strict=False):
+        if np.isfinite(t):
+            axes.axvline(t, color=GREY, linewidth=0.7, linestyle=":", label=f"_end of {name}")
     for name, low, high in zip(PHASES * bool(len(ends)), edges, edges[1:], strict=False):
         axes.annotate(name, ((low + high) / 2, 1.01), xycoords=("data", "axes fraction"),
                       ha="center", fontsize=8, color=GREY)  # fmt: skip
@@ -55,16 +56,18 @@ def weights(
         at = shown(run, since)
         for i, h in np.ndindex(tasks, heads):
             own = {} if h == owner[i] else {"linewidth": 0.7, "alpha": 0.8}
-            axes.plot(run.time[at], values[at, h, i], color=tones[i], **own)
+            name = f"_head {h + 1}, task {i + 1}"
+            axes.plot(run.time[at], values[at, h, i], color=tones[i], label=name, **own)
             if path is not None:
-                axes.plot(path.t, getattr(path, which)[:, h, i], **THEORY)
+                axes.plot(path.t, getattr(path, which)[:, h, i], **THEORY, label=f"{name}, flow")
         if light is not None:
             at = shown(light, since)
             same = owned(owner, spectral.spectra(light)[index])[at]
-            for tone, each in zip(tones, same.T, strict=True):
-                axes.plot(light.time[at], each, color=tone, linewidth=5, alpha=0.2)
+            for i, each in enumerate(same.T):
+                axes.plot(light.time[at], each, color=tones[i], linewidth=5, alpha=0.2,
+                          label=f"_head {owner[i] + 1}, task {i + 1}, spectral numbers")  # fmt: skip
         if (values < 0).any():
-            axes.axhline(0, color=GREY, linewidth=0.7)
+            axes.axhline(0, color=GREY, linewidth=0.7, label="_zero")
         axes.set(xlabel=TIME, ylabel=rf"$\{which}_i^{{(h)}}$")
         axes.set_xlim(since, run.time[-1])
         mark_phases(axes, ends)
@@ -103,7 +106,7 @@ def fall(
         if path is not None:
             axes.plot(path.t, path.loss.sum(-1), **THEORY, label="gradient flow")
         if np.isfinite(height):
-            axes.axhline(height, **DASHED)
+            axes.axhline(height, label=f"_{name}", **DASHED)
             axes.annotate(name, (since, height), xytext=(3, 3), textcoords="offset points",
                           fontsize=8, color=GREY)  # fmt: skip
         axes.set(xlabel=TIME, ylabel="loss of all tasks")
@@ -127,10 +130,10 @@ def winners(count: np.ndarray, loss: np.ndarray, limits: np.ndarray, name: str) 
 
     def draw(axes):
         spots = np.random.default_rng(0).uniform(-0.15, 0.15, len(count))  # sideways
-        axes.scatter(count + spots, loss, s=9, color=BLUE)
+        axes.scatter(count + spots, loss, s=9, color=BLUE, label="_runs, moved sideways")
         for n in groups:
             for level in np.unique(limits[count == n].round(6)):
-                axes.plot([n - 0.35, n + 0.35], [level, level], **THEORY)
+                axes.plot([n - 0.35, n + 0.35], [level, level], **THEORY, label="_limit")
         axes.set(xlabel="heads that won a task", ylabel=name, xticks=groups, ylim=(0, None))
 
     parts = [f"{(count == n).sum()} with {n} at {spread(loss[count == n])}" for n in groups]

@@ -12,7 +12,7 @@ from iclcore import Sequences
 
 def heat(axes, values: np.ndarray, limit: float, title: str = "") -> None:
     """A small signed heat map without ticks."""
-    axes.imshow(values, cmap=SIGNED, vmin=-limit, vmax=limit)
+    axes.imshow(values, cmap=SIGNED, vmin=-limit, vmax=limit, label=f"_{title}")
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(True)
@@ -37,9 +37,10 @@ def chart(
     """Shares from 0 to 1 over a plane; dashed, lines that theory says they follow."""
 
     def draw(axes):
-        image = axes.pcolormesh(x, y, values, cmap=SIGNED, vmin=0, vmax=1, rasterized=True)
+        image = axes.pcolormesh(x, y, values, cmap=SIGNED, vmin=0, vmax=1, rasterized=True,
+                                label=f"_{name}")  # fmt: skip
         for label, line in theory.items():
-            axes.plot(*line, **DASHED | {"color": BLACK, "label": label})
+            axes.plot(*line, label=label, **DASHED | {"color": BLACK})
         axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
         axes.legend(fontsize=8, loc="upper left", frameon=True, framealpha=0.9)
         axes.figure.colorbar(image, ax=axes, label=name)
@@ -57,7 +58,7 @@ def table(values: np.ndarray, title: str) -> Panel:
     most = np.abs(values).max()
 
     def draw(axes):
-        axes.imshow(values, cmap=SIGNED, vmin=-most, vmax=most)
+        axes.imshow(values, cmap=SIGNED, vmin=-most, vmax=most, label=f"_{title}")
         for (h, i), value in np.ndenumerate(values):
             said = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
             axes.annotate(said, (i, h), ha="center", va="center", fontsize=9,
@@ -80,12 +81,13 @@ def tokens(data: Sequences) -> Panel:
     limit = np.abs(columns).max()
 
     def draw(axes):
-        picture = axes.imshow(columns, cmap=SIGNED, vmin=-limit, vmax=limit, aspect="auto")
+        picture = axes.imshow(columns, cmap=SIGNED, vmin=-limit, vmax=limit, aspect="auto",
+                              label="_tokens")  # fmt: skip
         axes.set_yticks(range(size), [rf"$x^{{{d}}}$" for d in range(1, size)] + ["$y$"])
         shown = [0, *range(9, count - 3, 10)]
         axes.set_xticks([*shown, count - 1], [*(f"{n + 1}" for n in shown), "query"])
-        axes.axvline(count - 1.5, color="black", linewidth=1)
-        axes.axhline(size - 1.5, color="black", linewidth=1)
+        axes.axvline(count - 1.5, color="black", linewidth=1, label="_before the query")
+        axes.axhline(size - 1.5, color="black", linewidth=1, label="_above the labels")
         axes.annotate("?", (count - 1, size - 1), ha="center", va="center", fontweight="bold")
         axes.set_xlabel("token")
         axes.figure.colorbar(picture, ax=axes, pad=0.01)
@@ -109,7 +111,8 @@ def taken(shares: Mapping[int, Float[np.ndarray, "heads D"]]) -> Panel:
 
     def draw(*axes):
         for panel, (rank, share) in zip(axes, sorted_.items(), strict=True):
-            image = panel.imshow(share, cmap=SHARE, vmin=0, vmax=1, aspect="auto")
+            image = panel.imshow(share, cmap=SHARE, vmin=0, vmax=1, aspect="auto",
+                                 label="_share learned")  # fmt: skip
             heads, dim = share.shape
             panel.set_title(f"$R = {rank}$", fontsize=10)
             panel.set(xlabel="eigenvector", xticks=range(dim), xticklabels=range(1, dim + 1))

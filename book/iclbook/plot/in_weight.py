@@ -27,7 +27,7 @@ def two_tests(run: History, until: int) -> Panel:
     def draw(axes):
         for name, (color, label) in series.items():
             axes.plot(run.steps[at], run.series[name][at], color=color, label=label)
-        axes.axhline(floor, **DASHED)
+        axes.axhline(floor, label="_least-squares floor", **DASHED)
         axes.set_title(f"share in context: {share:g}", fontsize=10)
         axes.set(xlabel="step", ylabel="mean squared error", ylim=(0, LOW), xlim=(0, until))
         axes.locator_params(axis="x", nbins=4)
@@ -56,13 +56,19 @@ def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
     def draw(*axes):
         for part, (test, errors) in zip(axes, found.errors.items(), strict=True):
             image = part.pcolormesh(
-                found.shares, found.lengths, errors, cmap=SHARE, vmin=0, vmax=TOP, rasterized=True
+                found.shares, found.lengths, errors, cmap=SHARE, vmin=0, vmax=TOP, rasterized=True,
+                label=f"_{TESTS[test][1]} error",
+            )  # fmt: skip
+            border = part.contour(
+                found.shares, found.lengths, lead, [0], colors=ORANGE, linewidths=1.8
             )
-            part.contour(found.shares, found.lengths, lead, [0], colors=ORANGE, linewidths=1.8)
-            part.plot(best, found.lengths, **(THEORY | {"linewidth": 1.6}))
+            border.set_label(f"_both equal after {found.steps:,} steps")
+            part.plot(best, found.lengths, **(THEORY | {"linewidth": 1.6}),
+                      label="_least-squares optimum")  # fmt: skip
             for (length, times), share in found.borders.items():
                 if times in marks:
-                    part.plot(share, length, marks[times], clip_on=False, **ORDINARY)
+                    part.plot(share, length, marks[times], clip_on=False, **ORDINARY,
+                              label=f"_both equal after {times} times as many")  # fmt: skip
             part.set_title(f"{TESTS[test][1]} error", fontsize=10)
             part.set(yscale="log", xlabel="share in context", xlim=(0.0, 1.0), ylim=(1, 100))
             part.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])

@@ -36,18 +36,17 @@ def lines(
         for drawn_, style in ((wide, {"linewidth": 4.5, "alpha": 0.3}), (simulated, {})):
             for name, (x, y) in drawn_.items():
                 at = thin(len(np.asarray(x)))
-                label = None if drawn_ is wide and name in simulated else name
+                label = f"_{name}, wide" if drawn_ is wide and name in simulated else name
                 axes.plot(
                     np.asarray(x)[at], np.asarray(y)[at], color=tones[name], label=label, **style
                 )
         for name, (x, y) in theory.items():
-            at, style = (
-                thin(len(np.asarray(x))),
-                THEORY if name in tones else DASHED | {"label": name},
-            )
+            at = thin(len(np.asarray(x)))
+            own = THEORY | {"label": f"_{name}, theory"}
+            style = own if name in tones else DASHED | {"label": name}
             axes.plot(np.asarray(x)[at], np.asarray(y)[at], **style)
         for name, place in marks.items():
-            axes.plot(*place, "o", color=tones[name], markersize=5)
+            axes.plot(*place, "o", color=tones[name], markersize=5, label=f"_{name}, marked")
         draw_levels(axes, levels, "")
         axes.set(**settings)
         if "xticks" in settings:  # there, and nowhere else
@@ -86,10 +85,12 @@ def kinds(
             axes.plot(t[at], y[at], color=tones[name], label=name)
         for name, heights in levels.items():
             for height in heights:
-                axes.axhline(height, **(DASHED | {"color": tones.get(name, GREY)}))
+                style = DASHED | {"color": tones.get(name, GREY), "label": f"_{name}, level"}
+                axes.axhline(height, **style)
         for name, times in told.items():
             for time in times:
-                axes.axvline(time, color=tones[name], linewidth=0.8, linestyle=":")
+                axes.axvline(time, color=tones[name], linewidth=0.8, linestyle=":",
+                             label=f"_{name}, time told")  # fmt: skip
         axes.set(**{"xlabel": "time (sum of learning rates)"} | settings)
         lines, names = axes.get_legend_handles_labels()
         each = dict(zip(names, lines, strict=True))  # one of its curves stands for a kind

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 
 from iclbook.measure import KINDS, Landings
 from iclbook.plot.dots import dots
-from iclbook.plot.panels import Panel, listed, spread
+from iclbook.plot.panels import Panel, listed, seeds, spread
 from iclbook.plot.style import BLACK, BLUE, GREY, ORANGE, curve
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
@@ -34,8 +34,9 @@ def stairs(
 
     def panel(rank: int, own: Sequence[History], left: bool, below: bool) -> Panel:
         def draw(axes):
-            for run in own:
-                curve(axes, run, rate=run.lr, color=BLACK, linewidth=0.9, alpha=0.75)
+            for run, name in zip(own, seeds(own), strict=True):
+                curve(axes, run, rate=run.lr, color=BLACK, linewidth=0.9, alpha=0.75,
+                      label=f"_{name}")  # fmt: skip
             name = "" if left else r"$\mathcal{L}(\mathcal{M}_%d)$"
             draw_levels(axes, levels, name, without=tuple(crowded))
             axes.set_title(f"rank $R = {rank}$", fontsize=10)
@@ -72,8 +73,10 @@ def lengths(landings: Sequence[Landings]) -> Panel:
         for panel, own in zip(axes, landings, strict=True):
             for m, time, cut in zip(own.level, own.time, own.cut, strict=True):
                 tone = BETWEEN if m % own.rank else MULTIPLE
+                name = "between" if m % own.rank else "a multiple of the rank"
                 panel.plot(m, time, "^" if cut else "o", color=tone, markersize=5, alpha=0.8,
-                           markerfacecolor="none" if cut else tone)  # fmt: skip
+                           markerfacecolor="none" if cut else tone,
+                           label=f"_{name}{', when training ended' * bool(cut)}")  # fmt: skip
             panel.set_title(f"$R = {own.rank}$", fontsize=10)
             panel.set(yscale="log", ylim=(least / 1.6, 1.6 * most), xlabel="level $m$")
             panel.set(xticks=range(dim + 1), xlim=(-0.5, dim + 0.5))

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclbook.plot.style import Animation, Figure, canvas, drawn
+from iclcore import History
 
 MARKS = "os^Dv<>P"
 
@@ -42,8 +43,11 @@ def figure(*rows: Panel | Sequence[Panel], width: float | None = None) -> Figure
         for panel in row:
             own = [next(axes) for _ in panel.widths]
             panel.draw(*own)
+            letter = "" if alone else next(letters)
             if not alone:
-                own[0].set_title(next(letters), loc="left", fontweight="bold")
+                own[0].set_title(letter, loc="left", fontweight="bold")
+            for place, each in enumerate(own, 1):  # which data.py reads
+                each.set_label(f"{letter}{place}" if len(own) > 1 else letter)
     said = [panel.says for panel in panels]
     if not alone:
         said = [f"{a}: {s}" for a, s in zip("abcdefghijkl", said, strict=False)]
@@ -72,6 +76,13 @@ def titled(title: str, panel: Panel) -> Panel:
         axes[0].set_title(title, fontsize=10)
 
     return replace(panel, draw=draw, says=f"{title}: {panel.says}")
+
+
+def seeds(runs: Sequence[History]) -> list[str]:
+    """What tells runs apart: their seeds, if they have one each."""
+    known = [run.seed for run in runs]
+    alike = None in known or len(set(known)) < len(known)
+    return [f"run {place}" if alike else f"seed {seed}" for place, seed in enumerate(known, 1)]
 
 
 def listed(numbers: Sequence[float], form: str = ".2f") -> str:

@@ -23,17 +23,21 @@ def plane(
 
     def draw(axes):
         grid = np.linspace(-edge, edge, ARROWS)
-        axes.streamplot(grid, grid, *flow(*np.meshgrid(grid, grid)), color="#c9c9c9",
-                        linewidth=0.6, arrowsize=0.7, density=1.1)  # fmt: skip
+        stream = axes.streamplot(grid, grid, *flow(*np.meshgrid(grid, grid)), color="#c9c9c9",
+                                 linewidth=0.6, arrowsize=0.7, density=1.1)  # fmt: skip
+        stream.lines.set_label("_flow")
         for side in (grid[-1], grid[0]):
             x = side * np.geomspace(0.05, 1, 200)
-            axes.plot(x, minima(x), **(DASHED | {"color": BLACK, "linewidth": 1.4}))
-        for x, y in paths:
-            axes.plot(x, y, color=BLUE, linewidth=1.2)
-            axes.plot(x[0], y[0], "o", color=BLUE, markersize=3)
-            axes.plot(x[-1], y[-1], "o", color=ORANGE, markersize=4, zorder=3)
+            axes.plot(
+                x, minima(x), **(DASHED | {"color": BLACK, "linewidth": 1.4}), label="_minima"
+            )
+        for i, (x, y) in enumerate(paths, 1):
+            begin, end = f"_path {i}, start", f"_path {i}, end"
+            axes.plot(x, y, color=BLUE, linewidth=1.2, label=f"_path {i}")
+            axes.plot(x[0], y[0], "o", color=BLUE, markersize=3, label=begin)
+            axes.plot(x[-1], y[-1], "o", color=ORANGE, markersize=4, zorder=3, label=end)
         for name, place in marks.items():
-            axes.plot(*place, "s", color=BLACK, markersize=5)
+            axes.plot(*place, "s", color=BLACK, markersize=5, label=f"_{name}")
             axes.annotate(name, place, xytext=(7, -12), textcoords="offset points", fontsize=9)
         axes.set(xlim=(-edge, edge), ylim=(-edge, edge), **settings)
         axes.set_aspect("equal")

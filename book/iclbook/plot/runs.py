@@ -7,7 +7,7 @@ import numpy as np
 
 from iclbook.measure import Course, drop_times, thin
 from iclbook.plot.heat import heat, matrix
-from iclbook.plot.panels import Panel, listed, spread
+from iclbook.plot.panels import Panel, listed, seeds, spread
 from iclbook.plot.style import BLUE, ORANGE, THEORY, shades
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
@@ -34,20 +34,24 @@ def losses(
     last = max(run.steps[-1] for run in runs)
 
     def draw(axes):
-        for run, own in zip(runs, list(drops) or [()] * len(runs), strict=True):
+        each = zip(runs, list(drops) or [()] * len(runs), seeds(runs), strict=True)
+        for run, own, name in each:
             front = shown is None or run is shown
             at = thin(len(run.steps))
             tone = BLUE if front and until is None else QUIET
             width = 1.8 if front else 0.9
-            axes.plot(run.steps[at], run.loss[at], color=tone, linewidth=width, zorder=2 + front)
+            axes.plot(run.steps[at], run.loss[at], color=tone, linewidth=width, zorder=2 + front,
+                      label=f"_{name}")  # fmt: skip
             for drop, low, high in zip(own, levels[1:], levels, strict=False):
                 if drop.time / run.lr <= last:
                     axes.plot(drop.time / run.lr, (low + high) / 2, "|", markersize=9, zorder=4,
-                              color=ORANGE if front else QUIET_MARK, markeredgewidth=1.5)  # fmt: skip
+                              color=ORANGE if front else QUIET_MARK, markeredgewidth=1.5,
+                              label=f"_{name}, drop predicted")  # fmt: skip
             if front and until is not None:
                 gone = at[run.steps[at] <= until]
-                axes.plot(run.steps[gone], run.loss[gone], color=BLUE)
-                axes.plot(until, run.loss[min(until, len(run.loss) - 1)], "o", color=ORANGE)
+                axes.plot(run.steps[gone], run.loss[gone], color=BLUE, label=f"_{name}, so far")
+                axes.plot(until, run.loss[min(until, len(run.loss) - 1)], "o", color=ORANGE,
+                          label=f"_{name}, now")  # fmt: skip
         draw_levels(axes, levels, names)
         if drops:
             axes.plot(
@@ -81,9 +85,11 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
     def draw(axes):
         for head in range(run.value.shape[1]):
             tone = tones[owned[head] - 1] if head in owned else QUIET
-            axes.plot(run.steps[at], run.value[at, head], color=tone, linewidth=2.4)
+            axes.plot(run.steps[at], run.value[at, head], color=tone, linewidth=2.4,
+                      label=f"_head {head + 1}")  # fmt: skip
         for course in courses:
-            axes.plot(course.time / run.lr, course.value, **THEORY)
+            axes.plot(course.time / run.lr, course.value, **THEORY,
+                      label=f"_head {course.head + 1}, scalar ODE")  # fmt: skip
         if courses:
             axes.plot([], [], **THEORY, label="scalar ODE")
             axes.legend(fontsize=8)

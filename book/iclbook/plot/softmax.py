@@ -16,10 +16,11 @@ def attending(found: Reading) -> Panel:
 
     def draw(*axes):
         for at, (part, moment) in enumerate(zip(axes, moments, strict=True)):
-            part.axhline(1 / tokens, **DASHED)
-            both = zip(found.reads[at], found.attention[at], tones, "os", strict=False)
-            for x, p, tone, mark in both:
-                part.plot(x, p, mark, color=tone, markersize=3.5, alpha=0.8)
+            part.axhline(1 / tokens, label="_evenly", **DASHED)
+            both = zip(found.reads[at], found.attention[at], tones, "os", found.value, strict=False)
+            for x, p, tone, mark, value in both:
+                part.plot(x, p, mark, color=tone, markersize=3.5, alpha=0.8,
+                          label=f"_head of value {value:.2f} on the plateau")  # fmt: skip
             part.set_title(moment, fontsize=10)
             part.set_xlabel(measured[found.kind], fontsize=9)
             part.set_ylim(0, 1.05 * found.attention.max())

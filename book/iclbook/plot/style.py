@@ -2,16 +2,20 @@
 
 import base64
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
+from iclbook.plot.data import table
 from iclbook.plot.trace import trace
+from iclcore.checks import choice
 from iclcore.style import (
     AMBER,
     BLACK,
@@ -47,6 +51,7 @@ __all__ = [
     "SKY",
     "YELLOW",
     "Animation",
+    "Drawing",
     "Figure",
     "Picture",
     "canvas",
@@ -83,6 +88,29 @@ def shades(count: int) -> list:
 class Figure(Picture):
     """A picture of the book: displays itself in a notebook, with a trace of what it draws."""
 
+    kind = "a figure"
+    suffixes = (".png", ".svg", ".csv")
+
+    def file(self, suffix: str = ".png", about: Mapping[str, Any] | None = None) -> bytes:
+        """As a picture of dots, one of lines, or its numbers; the latter two say what they are ``about``."""
+        choice("suffix", suffix, self.suffixes)
+        if suffix == ".csv":
+            return table(self.figure, about or {}).encode()
+        return self._svg(about or {}) if suffix == ".svg" else super().file()
+
+    def _svg(self, about: Mapping[str, Any]) -> bytes:
+        """The same bytes each time. Letters are outlines: as text they would be set in another font, and
+        formulas would fall apart, where a reader has not this one."""
+        file = io.StringIO()
+        said = {"Date": None, "Title": about.get("figure", self.alt)}
+        said["Description"] = "\n".join(f"{name}: {each}" for name, each in about.items()) or None
+        with rc_context({"svg.hashsalt": "iclbook", "svg.fonttype": "path"}):
+            self.figure.savefig(file, format="svg", metadata=said)
+        # it is read out as one picture, by what its alt text says
+        head, end, rest = file.getvalue().partition("</title>")
+        head = head.replace("<svg ", '<svg role="img" ', 1)
+        return f"{head}{end}\n <desc>{escape(self.alt)}</desc>{rest}".encode()
+
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         picture = base64.b64encode(self.file()).decode()
         width = int(self.figure.get_figwidth() * 96)
@@ -92,6 +120,13 @@ class Figure(Picture):
         )
 
 
+class Drawing(Figure):
+    """A network: no number is drawn."""
+
+    kind = "a drawing, without numbers"
+    suffixes = (".png", ".svg")
+
+
 @dataclass(frozen=True)
 class Animation:
     """Frames and what they show; plays in a page, stands still for those who asked for that."""
@@ -99,7 +134,8 @@ class Animation:
     frames: list[Canvas]
     alt: str
     seconds: float = 0.2
-    suffix = ".webp"
+    kind = "an animation"
+    suffixes = (".webp",)
 
     def __repr__(self) -> str:
         return self.alt
@@ -117,8 +153,9 @@ class Animation:
             {"text/html": {"trace": " ".join(trace(frame) for frame in self.frames)}},
         )
 
-    def file(self) -> bytes:
+    def file(self, suffix: str = ".webp", about: Mapping[str, Any] | None = None) -> bytes:
         """All frames as one animated file, the last held longer."""
+        choice("suffix", suffix, self.suffixes)
         return self._webp(self._pictures())
 
     def _pictures(self) -> list:

@@ -193,7 +193,10 @@ def beside(path: Path) -> Iterator[Path]:
     """A new file in the folder of ``path``, NAME.xxxxxxxx.partial with eight random digits: no file
     that was there is touched. If it still has that name at the end, it is removed."""
     partial = path.with_name(f"{path.name}.{token_hex(4)}.partial")
-    partial.touch(exist_ok=False)
+    try:
+        partial.touch(exist_ok=False)
+    except OSError as error:  # which is of the file that was asked for
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     try:
         yield partial
     finally:

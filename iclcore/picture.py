@@ -35,7 +35,7 @@ def run(history: History) -> Picture:
     if history.floor is not None:
         left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
     left.set(xlabel="step", ylabel="mean squared error")
-    left.legend(fontsize=8, loc="center right")
+    left.legend(fontsize=8, loc="upper right")
     if values is not None:
         curve(axes[0, 1], history, "value")
         axes[0, 1].set(xlabel="step", ylabel="value weight of each head")

@@ -47,7 +47,7 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     instance("task", task, RegressionTask)
     if task.basis is not None:
         raise ValueError(
-            "task takes no basis here, for the published code draws its own: task.sample keeps yours"
+            "task takes no basis or covariance here, where the published code draws its own: use task.sample"
         )
     if task.noise:
         raise ValueError("task takes no noise here, for the published labels have none")

@@ -134,8 +134,8 @@ def train(
     if history.ended == "diverged":
         edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
         warnings.warn(
-            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than "
-            f"{lr:g}{edge * (optimizer == PLAIN)}",
+            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than the "
+            f"{lr:g} it had{edge * (optimizer == PLAIN)}",
             stacklevel=2,
         )
     return history

@@ -116,7 +116,8 @@ BAD = [
     ("--seed 4294967296", "--seed", "from 0 to 4294967295"),
     ("--trainset_size 100000000000", "--trainset_size", "GB"),
     ("--save a.csv --json ./a.csv", "--json", "a file of its own"),
-    ("--save a.png --show", "--show", "a file of its own"),
+    ("--save a.csv --json a.png --show", "--show", "a file of its own"),
+    ("--save a.png", "--save", "ends in .csv or .npz, not 'a.png'"),
     ("--save /proc/a.csv", "--save", "folder to write in"),
     ("--fish", "--fish", "no flag of train"),
     ("--epochs 5", "--epochs", "did you mean --epoch?"),
@@ -581,7 +582,7 @@ def test_outputs_of_other_kinds(in_folder):
 def test_writing_is_not_interrupted_but_waiting_is(kind, in_folder, monkeypatch):
     """A named pipe that nobody reads was waited for, and Ctrl-C was only noted."""
     if kind == "pipe":
-        os.mkfifo("out")
+        os.mkfifo("out.csv")
     write = History.to_csv
 
     def interrupted(history, path):
@@ -589,9 +590,9 @@ def test_writing_is_not_interrupted_but_waiting_is(kind, in_folder, monkeypatch)
         return write(history, path) if kind == "file" else pytest.fail("waits")
 
     monkeypatch.setattr(History, "to_csv", interrupted)
-    line = shlex.split(f"train --save out {SMALL}")
+    line = shlex.split(f"train --save out.csv {SMALL}")
     assert main(line) == (0 if kind == "file" else 130)
-    assert kind == "pipe" or len(History.from_csv("out").loss) == 40
+    assert kind == "pipe" or len(History.from_csv("out.csv").loss) == 40
 
 
 @pytest.mark.parametrize(

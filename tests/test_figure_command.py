@@ -114,7 +114,8 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
     "given, said",
     [
         (["nonsense"], "argument NAME: 'nonsense' is no figure; without a name all are listed"),
-        (["one.two"], "argument NAME: 'one.two' is no figure; without a name all are listed"),
+        (["two.two"], "argument NAME: 'two.two' is no figure; without a name all are listed"),
+        (["one.netwrok"], "argument NAME: 'one.netwrok' is no figure; did you mean one.network?"),
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
         (["one.unit", "--dim", "2"], "no --dim; NAME stands first, and NAME --help lists its flags"),
         (["one.unit", "--save", "."], "argument --save: takes a file in a folder to write in, not '.'"),

@@ -213,7 +213,9 @@ def test_a_rate_that_is_too_large_is_said_with_where_to_find_one_that_is_not():
     model, lr = SeparateAttention(heads=3), 0.05
     rate = stable_rate(task, model)
     assert rate < lr / 4
-    with pytest.warns(UserWarning, match="lr takes less than 0.05; iclcore.stability.stable_rate"):
+    with pytest.warns(
+        UserWarning, match="lr takes less than the 0.05 it had; iclcore.stability.stable_rate"
+    ):
         train(model, task, 20_000, lr)
     assert train(model, task, 20_000, 0.9 * rate).ended == "finished"
 

@@ -79,6 +79,10 @@ def ready() -> None:
     run(*install, "-r", "requirements.lock")
     run(*install, "-r", "requirements.txt")
     run(*install, "--no-deps", "--no-build-isolation", "-e", ".")
+    # what an install that is no editable one had compiled stays there, and would stand before this tree
+    for name in ("iclcore", "iclbook"):
+        for left in PLACE.glob(f"[Ll]ib/**/site-packages/{name}"):
+            shutil.rmtree(left)
     READY.touch()
 
 
@@ -209,3 +213,5 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # the reader of the list left
+        sys.stdout = None

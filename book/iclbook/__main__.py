@@ -1,6 +1,7 @@
 """``python -m iclbook figure NAME``: one figure of the book, by the cells of its chapter."""
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Iterable
@@ -14,8 +15,9 @@ from iclcore.cli.parser import Parser, attempt, writable
 from iclcore.extras import MissingExtra, needs
 from iclcore.files import write_whole
 
-# a chapter that was downloaded is where its reader is
-BOOK = chapter.BESIDE if chapter.notebooks(chapter.BESIDE) else Path()
+# of a checkout; without one beside this package, a chapter that was downloaded is where its reader is
+PLACES = (chapter.BESIDE, Path(), Path("book"))
+BOOK = next((each for each in PLACES if chapter.notebooks(each)), Path())
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -127,10 +129,14 @@ def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
     stem = name.partition(".")[0]
     path = in_folder(folder).get(stem)
     cells = chapter.read(path) if path else []
-    figure = chapter.figures(stem, cells).get(name)
-    if figure is None:
-        raise ValueError(f"argument NAME: {name!r} is no figure; without a name all are listed")
-    return figure, cells
+    known = chapter.figures(stem, cells)
+    if name not in known:
+        close = difflib.get_close_matches(
+            name, known or [f"{each}." for each in in_folder(folder)], 1
+        )
+        hint = f"; did you mean {close[0]}?" if close else "; without a name all are listed"
+        raise ValueError(f"argument NAME: {name!r} is no figure{hint}")
+    return known[name], cells
 
 
 def in_folder(folder: Path) -> dict[str, Path]:

@@ -28,6 +28,7 @@ from iclcore.cli.parser import (
     alike,
     attempt,
     context,
+    ending,
     folder,
     listed,
     writable,
@@ -76,7 +77,9 @@ def build_parser(multihead: bool = False) -> Parser:
         "white input. head_value: attnS of rank 1 with one output, learning eigenvector index alone.",
     )
     problem_flags(theory)
-    theory.add_argument("--save", type=writable, metavar="F.csv", help="a file, not the terminal")
+    theory.add_argument(
+        "--save", type=ending(".csv"), metavar="F.csv", help="a file, not the terminal"
+    )
     theory.set_defaults(parser=theory, room="theory")
     return parser
 
@@ -95,7 +98,10 @@ def main(argv: list[str] | None = None) -> int:
         options.rest = unknown  # flags of train
     elif unknown:
         command = options.command + " --model multihead" * multihead
-        parser.error(f"argument {unknown[0]}: is no flag of {command}{alike(unknown[0], parser)}")
+        train = Parser(add_help=False)
+        train_flags(train)
+        hint = alike(unknown[0], parser, train if options.command == "theory" else None)
+        parser.error(f"argument {unknown[0]}: is no flag of {command}{hint}")
     kept = f"finished runs are kept in {options.out}" if sweep else "nothing is written"
     return attempt(
         lambda: import_module(f"iclcore.cli.{options.room}").run(options, parser.error),
@@ -108,10 +114,10 @@ def problem_flags(parser: Parser) -> None:
     """The flags that name a task and a model."""
     add = parser.add_argument
     add("--model", choices=("attnM", "attnS", "mlp"), default="attnM",
-        help="merged, separate, MLP(z); train also takes multihead")  # fmt: skip
-    add("--heads", "--head_num", "--head", type=COUNT, default=1, help="heads")
-    add("--rank", "--KQ_dim", type=COUNT, default=1, help="rank of key and query (attnS)")
-    add("--init", type=POSITIVE, default=0.01, help="scale of the initial weights")
+        help="merged (default), separate, MLP(z); train also takes multihead")  # fmt: skip
+    add("--heads", "--head_num", "--head", type=COUNT, default=1, help="heads (1)")
+    add("--rank", "--KQ_dim", type=COUNT, default=1, help="rank of key and query, of attnS (1)")
+    add("--init", type=POSITIVE, default=0.01, help="scale of the initial weights (0.01)")
     add("--in_dim", dest="dim", type=COUNT, help="dimension D of x (4)")
     add("--out_dim", dest="outputs", type=COUNT, help="dimension of y (1)")
     add("--seq_len", dest="context", type=context(2), metavar="T",
@@ -123,8 +129,8 @@ def problem_flags(parser: Parser) -> None:
     add(
         "--vary_len", dest="every_length", action="store_true", help="mean over all context lengths"
     )
-    add("--epoch", dest="steps", type=COUNT, default=6001, help="steps")
-    add("--lr", type=RATE, default=0.001, help="learning rate")
+    add("--epoch", dest="steps", type=COUNT, default=6001, help="steps (6001)")
+    add("--lr", type=RATE, default=0.001, help="learning rate (0.001)")
     add("--softmax", action="store_true", help="softmax of the scores")
     add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
 
@@ -143,13 +149,13 @@ def train_flags(parser: Parser) -> None:
         help="sequences of each test set (0)")  # fmt: skip
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
     add("--optimizer", choices=("sgd", "adam"), default="sgd",
-        help="gradient descent, or Adam with torch's defaults")  # fmt: skip
+        help="gradient descent (default), or Adam with torch's defaults")  # fmt: skip
     add("--momentum", type=SHARE, help="as torch.optim.SGD has it (0)")
     add("--weight_decay", type=DECAY, help="as torch.optim has it: added to the gradient (0)")
     add("--engine", default="auto",
         help="moments, population (of inf), autograd or published; auto: the fast one that gives the "
         "published curve")  # fmt: skip
-    add("--seed", type=SEED, default=10, help="same seed, same curve")
+    add("--seed", type=SEED, default=10, help="same seed, same curve (10)")
 
 
 def multihead_flags(parser: Parser) -> None:
@@ -163,14 +169,14 @@ def multihead_flags(parser: Parser) -> None:
     add("--in_dim", dest="dim", type=COUNT, help="all inputs, only to check: the sum of --dims")
     add("--seq_len", dest="context", type=context(3), default=100, metavar="T",
         help="tokens, the query included: L + 1 (101)")  # fmt: skip
-    add("--noise", type=NOISE, default=0.0, help="variance of labels' noise")
+    add("--noise", type=NOISE, default=0.0, help="variance of labels' noise (0)")
     add("--signal", type=listed(POSITIVE), metavar="s,s,…",
         help="power of the noiseless label: one number or one a task (its d)")  # fmt: skip
     add("--start", choices=("aligned", "random", "published"), default="aligned",
         help="head i leans to task i; log-normal; or the authors' start, draws and loss, "
         "the mean over tasks, not their sum")  # fmt: skip
     add("--width", type=COUNT, help="rows d_e of key and query (all inputs)")
-    add("--batch", type=COUNT, default=256, help="fresh contexts a step")
+    add("--batch", type=COUNT, default=256, help="fresh contexts a step (256)")
     add("--epoch", dest="steps", type=COUNT,
         help="steps, with --lr (without both: 1,600 at rates .02, .01, .004)")  # fmt: skip
     add("--lr", type=RATE, help="learning rate, with --epoch")
@@ -178,12 +184,12 @@ def multihead_flags(parser: Parser) -> None:
         help="all matrices, or only ω and μ")  # fmt: skip
     add("--track_value", dest="values", action="store_true",
         help="record ω and μ of each head and task")  # fmt: skip
-    add("--seed", type=SEED, default=0, help="same seed, same curve")
+    add("--seed", type=SEED, default=0, help="same seed, same curve (0)")
 
 
 def saving_flags(parser: Parser) -> None:
     add = parser.add_argument
-    add("--save", type=writable, metavar="F.csv",
+    add("--save", type=ending(".csv", ".npz"), metavar="F.csv",
         help="the curve, a row a step; F.npz: weights too")  # fmt: skip
     add("--json", type=writable, metavar="F.json", help="settings, versions, seconds, final loss")
     add("--show", action="store_true", help="open a window, or save a picture where there is none")

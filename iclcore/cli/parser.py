@@ -101,6 +101,19 @@ def writable(text: str) -> Path:
     return path
 
 
+def ending(*suffixes: str) -> Callable:
+    """An argparse type: a path to write to, whose name says what is written; a device has any name."""
+
+    def parse(text: str) -> Path:
+        path = writable(text)
+        if path.suffix not in suffixes and not is_stream(path):
+            named = " or ".join(suffixes)
+            raise argparse.ArgumentTypeError(f"takes a file that ends in {named}, not {text!r}")
+        return path
+
+    return parse
+
+
 def folder(text: str) -> Path:
     """A folder to write in, there or to be made."""
     path = Path(text)
@@ -122,7 +135,9 @@ def _is_writable(path: Path) -> bool:
     return False
 
 
-def alike(unknown: str, parser: Parser) -> str:
-    """The flag that was perhaps meant, or where all are listed."""
+def alike(unknown: str, parser: Parser, others: Parser | None = None) -> str:
+    """The flag that was perhaps meant, whose it is among ``others``, or where all are listed."""
+    if others and unknown.split("=")[0] in others._option_string_actions:
+        return ", but one of train"
     close = difflib.get_close_matches(unknown.split("=")[0], parser._option_string_actions, 1)
     return f"; did you mean {close[0]}?" if close else "; --help lists them"

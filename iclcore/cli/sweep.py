@@ -57,6 +57,8 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
         write_whole(options.out / "figure.png", lambda file: file.write(drawn.file()))
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+    if past := sum(row.get("past_edge") is not None for row in swept.rows.values()):
+        told += f"; {past} past the edge of stability, from the step in the column past_edge"
     print(f"{len(plans)} runs, {swept.found} of them found in {options.out}: {told}")
     print(f"{options.out / 'table.csv'} has a row for each; {seconds:.3g} s")
     return 0 if counts["finished"] == len(plans) else 3

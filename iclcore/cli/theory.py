@@ -42,7 +42,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
 
     lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
     lines.append("quantity,index,step,value")
-    lines += [f"plateau_loss,{m:g},,{x:.17g}" for m, x in levels(model, task)]
+    lines += [f"plateau_loss,{m:g},,{float(x)!r}" for m, x in levels(model, task)]
     time = options.lr * steps
     try:
         if task.spectrum == "white" and not isinstance(model, SeparateAttention):
@@ -52,13 +52,13 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
             slower = task.outputs / answered.outputs
             course = theory.white_course(answered, c0, time / slower, model.divisor)
             course = task.label_power - (task.label_power - course) / slower
-            lines += [f"merged_loss,,{t},{x:.17g}" for t, x in zip(steps, course, strict=True)]
+            lines += [f"merged_loss,,{t},{float(x)!r}" for t, x in zip(steps, course, strict=True)]
         ode = isinstance(model, SeparateAttention) and model.rank == task.outputs == 1
         limits = theory.head_limit(task, model.divisor)[: model.heads if ode else 0]
         for d, limit in enumerate(limits, start=1):
             if options.init < limit:
                 s = theory.head_course(task, d, time, options.init, model.divisor)
-                lines += [f"head_value,{d},{t},{x:.17g}" for t, x in zip(steps, s, strict=True)]
+                lines += [f"head_value,{d},{t},{float(x)!r}" for t, x in zip(steps, s, strict=True)]
     except ValueError as error:  # a start too small or too large to compute with
         refuse(
             f"argument --init: takes a start that floats can follow, not {options.init:g}: {error}"

@@ -15,6 +15,9 @@
 ``figure`` puts panels together, ``animation`` one after another; ``titled`` gives one a title.
 """
 
+import iclcore.style  # noqa: F401  first: where matplotlib is missing it says what brings it
+
+# isort: split
 from iclbook.plot.bars import bars, coefficients, seconds
 from iclbook.plot.diagrams import merged_network, multihead_network, rank_one_network
 from iclbook.plot.dots import agreement, clouds, dots

@@ -1,6 +1,9 @@
 """Simulated points on the curves of theory."""
 
+import pytest
+
 from iclbook import plot
+from iclcore import RegressionTask, SeparateAttention, train
 
 
 def test_points_have_the_colour_of_their_theory():
@@ -36,3 +39,17 @@ def test_what_was_not_reached_is_neither_drawn_nor_said():
         plot.lines({"one": ([0, 1], [1.0, 0.2])}, levels=[never, 0.5], ylabel="loss")
     )
     assert drawn.alt == "Loss against x: one from 1 to 0.2. Dashed, levels 0.5."
+
+
+def test_a_run_that_leaves_all_bounds_is_said_to():
+    """Past the edge: its last loss is no number to tell, nor is how far it is from theory."""
+    task, model = RegressionTask(dim=2, context=9), SeparateAttention(heads=2, init=0.3)
+    stays = train(model, task, 300, 0.1)
+    with pytest.warns(UserWarning, match="stopped being finite"):
+        leaves = train(model, task, 300, 50.0)
+    for shown in ([stays, leaves], [leaves]):
+        says = plot.losses(shown, leaves).says
+        assert "leave all bounds" in says and "nan" not in says and "inf" not in says
+    assert plot.values(leaves).says == (
+        "Value weights of the 2 heads of one run, which leave all bounds."
+    )

@@ -62,10 +62,14 @@ def losses(
             xlabel="step", ylabel="mean squared error", xlim=(0, last), ylim=(0, 1.15 * highest)
         )
 
-    ends, highest = [run.loss[-1] for run in runs], max(run.loss[0] for run in runs)
+    highest, left = max(run.loss[0] for run in runs), sum(run.ended == "diverged" for run in runs)
+    ends = [run.loss[-1] for run in runs if run.ended != "diverged"]
     says = "Training loss" if len(runs) == 1 else f"Training losses of {len(runs)} seeds"
     first = spread([run.loss[0] for run in runs])
-    says += f" against the step, {first} at first and {spread(ends)} at the end"
+    says += f" against the step, {first} at first" + (
+        f" and {spread(ends)} at the end" if ends else ""
+    )
+    says += f"; {left} of {len(runs)} leave all bounds" * bool(left)
     if len(levels) > 1:
         passed = max(np.isfinite(drop_times(run, levels)).sum() for run in runs)
         says += f", near the dashed levels of {of}," if of else ", on the dashed levels"
@@ -96,7 +100,9 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
         axes.set(xlabel="step", ylabel="value weight of each head", xlim=(0, run.steps[-1]))
 
     says = f"Value weights of the {run.value.shape[1]} heads of one run"
-    if courses:
+    if run.ended == "diverged":
+        says += ", which leave all bounds"
+    elif courses:
         off = [
             np.abs(run.value[at, c.head] - c.value).max() / np.abs(c.value).max() for c in courses
         ]

@@ -153,6 +153,12 @@ def serve() -> None:
     tool("serve", "_build/html")
 
 
+def print_() -> None:
+    tool("browsers")
+    built()
+    tool("paper")
+
+
 def lab() -> None:  # a container's user is root
     run(PYTHON, "-m", "jupyterlab", "--allow-root", cwd=ROOT / "book")
 
@@ -176,6 +182,7 @@ COMMANDS = {
     "test-long": (test_long, "thousands of inputs and faults (half an hour)"),
     "test-firefox": (test_firefox, "the explorers in Firefox against Chromium, if it is installed"),
     "serve": (serve, "show the pages at http://127.0.0.1"),
+    "print": (print_, "the whole book as a PDF: _build/print/book.pdf (some minutes)"),
     "lab": (lab, "open the chapters in JupyterLab"),
     "bench": (bench, "measure"),
     "browser": (lambda: tool("browsers"), "see that there is a Chromium for the tests"),

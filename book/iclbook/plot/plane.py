@@ -32,10 +32,9 @@ def plane(
                 x, minima(x), **(DASHED | {"color": BLACK, "linewidth": 1.4}), label="_minima"
             )
         for i, (x, y) in enumerate(paths, 1):
-            begin, end = f"_path {i}, start", f"_path {i}, end"
             axes.plot(x, y, color=BLUE, linewidth=1.2, label=f"_path {i}")
-            axes.plot(x[0], y[0], "o", color=BLUE, markersize=3, label=begin)
-            axes.plot(x[-1], y[-1], "o", color=ORANGE, markersize=4, zorder=3, label=end)
+            axes.plot(x[0], y[0], "o", color=BLUE, markersize=3, label="_start")
+            axes.plot(x[-1], y[-1], "o", color=ORANGE, markersize=4, zorder=3, label="_end")
         for name, place in marks.items():
             axes.plot(*place, "s", color=BLACK, markersize=5, label=f"_{name}")
             axes.annotate(name, place, xytext=(7, -12), textcoords="offset points", fontsize=9)

@@ -80,6 +80,9 @@ def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
         )  # the share to 2e-9, times a slope
         assert share > least
     assert in_weight.border(lambda share: {"in_weight": 1.0, "in_context": 0.5}) == 0
+    for step in (0.2, 0.37, 0.61):  # to a tenth of its least, where nothing but halving finds it
+        found = in_weight.border(lambda at: {"in_weight": float(at > step), "in_context": 0.5})  # noqa: B023
+        assert abs(found - step) <= 1e-4
 
 
 def test_the_shared_sequences_of_a_draw():

@@ -153,14 +153,18 @@ def test_white_course_from_the_smallest_start(c0):
     close([high[0] / 1e200, high[1]], [a / end, last])
 
 
+@pytest.mark.parametrize("dim", [1, 4])
 @pytest.mark.parametrize("share", [1e-6, 0.05, 0.2])
-def test_at_the_drop_time_half_of_the_loss_is_gone(share):
+def test_at_the_drop_time_half_of_the_loss_is_gone(share, dim):
     """However far the start: c₀ is no small part of its limit a/b at 0.2, where 1 − 1/√2 is 0.29 of it."""
-    task = RegressionTask(spectrum="white")
+    task = RegressionTask(dim=dim, spectrum="white")
     (first, *_, last), a = theory.plateau_losses(task), theory.growth_rate(task, "context") / 2
-    c0 = share * (first - last) / a
-    when = np.array([theory.drop_time(task, c0, "context")])
-    close(theory.white_course(task, c0, when, "context"), [(first + last) / 2])
+    end = (first - last) / a
+    when = np.array([theory.drop_time(task, share * end, "context")])
+    close(theory.white_course(task, share * end, when, "context"), [(first + last) / 2])
+    assert theory.drop_time(task, 0.999 * end, "context") < 0  # its half has gone before
+    with pytest.raises(ValueError, match="c0 takes a start between 0 and"):
+        theory.drop_time(task, 1.001 * end, "context")
 
 
 def test_one_head_follows_the_scalar_ode():

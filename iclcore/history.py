@@ -120,10 +120,14 @@ class History:
     def predictors(self) -> np.ndarray:
         """M of ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
         model = self.model
-        if model.softmax:
+        if not model.linear:
             raise ValueError("predictors takes a linear run: with softmax there is no such M")
-        size = self.snapshots["value"].shape[-1] if "value" in self.snapshots else None
-        dim = int(self.snapshots["first"].shape[-1] ** 0.5) if size is None else size - 1
+        if self.task:
+            dim = self.task.dim
+        elif model.cubic:
+            dim = int(self.snapshots["first"].shape[-1] ** 0.5)
+        else:
+            dim = self.snapshots["value"].shape[-1] - 1
         return predictor(model.factors(self.snapshots, dim))
 
     def record(self) -> dict:

@@ -33,8 +33,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Model:
-    """What all models share: heads, scale ``init`` of the start, divisor of the sum over tokens."""
+    """What all models share: heads, scale ``init`` of the start, divisor of the sum over tokens.
 
+    One is ``cubic`` if of S it reads only β, the inputs' block with the last label.
+    """
+
+    softmax = False  # no field here: attention has one
+    cubic: ClassVar[bool] = False
     heads: int = 1
     init: float = 1e-2
     divisor: Divisor = "one"
@@ -43,6 +48,11 @@ class Model:
         whole("heads", self.heads)
         positive("init", self.init)
         choice("divisor", self.divisor, DIVISORS)
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is its factors, each entry free to move: all that moments need to train it."""
+        return not self.softmax
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         raise NotImplementedError
@@ -141,7 +151,7 @@ class CubicMLP(Model):
 
     heads: int = 8
     init: float = 1e-6
-    softmax: ClassVar[bool] = False
+    cubic: ClassVar[bool] = True
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         return [
@@ -207,7 +217,7 @@ class Descent:
 def feature_count(model: Model, dim: int, outputs: int) -> int:
     """How many features φ the model's moments have, without making them: see ``moments.features``."""
     size = dim + outputs
-    return dim * (dim if isinstance(model, CubicMLP) else size * (size + 1) // 2)
+    return dim * (dim if model.cubic else size * (size + 1) // 2)
 
 
 def _gaussian(layers: Sequence[Layer], seed: int, last: int = 0) -> Weights:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
-from iclcore.models import CubicMLP, Factors, Model, scoring
+from iclcore.models import Factors, Model, scoring
 from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
@@ -44,8 +44,8 @@ class Features:
 
 
 def features(model: Model, dim: int, outputs: int) -> Features:
-    """All of S for attention; for MLP(z) only its block between x and the last y."""
-    if isinstance(model, CubicMLP):
+    """All of S for attention; for a cubic model only its block between x and the last y."""
+    if model.cubic:
         return Features(dim, outputs, np.arange(dim)[:, None])
     a, b = np.triu_indices(dim + outputs)
     pair = np.empty((dim + outputs, dim + outputs), dtype=int)
@@ -131,7 +131,7 @@ def averages(data: Data, model: Model) -> Moments:
         return data
     if isinstance(data, RegressionTask):
         return _known_population(data, model.__class__(divisor=model.divisor))
-    key = isinstance(model, CubicMLP), model.divisor  # all that moments depend on
+    key = model.cubic, model.divisor  # all that moments depend on
     if key not in data.averages:
         data.averages[key] = of_sequences(data, model)
     return data.averages[key]

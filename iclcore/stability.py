@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from iclcore import theory
 from iclcore.checks import instance
-from iclcore.models import CubicMLP, Factors, Model, SeparateAttention
+from iclcore.models import Factors, Model
 from iclcore.moments import Features, coefficients, features, of_population
 from iclcore.task import RegressionTask, divide_by
 
@@ -21,7 +21,7 @@ def hopeless_rate(task: RegressionTask, model: Model) -> float | None:
     """A learning rate above which training is known to diverge, or None where none is known."""
     if model.softmax:  # past 1.2 times it all left but some of two sequences
         return HOPELESS * even_rate(task, model)
-    small = task.dim + task.outputs <= LARGEST and task.context >= task.dim
+    small = model.linear and task.dim + task.outputs <= LARGEST and task.context >= task.dim
     return HOPELESS * stable_rate(task, model) if task.in_context == 1 and small else None
 
 
@@ -44,7 +44,7 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
     """
     instance("task", task, RegressionTask)
-    if model.softmax:
+    if not model.linear:
         raise ValueError(
             "model takes a linear one: with softmax, even_rate is the edge of the start"
         )
@@ -67,17 +67,18 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
     """Factors of the global minimum that training from small weights ends at, heads at zero left out.
 
     Balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
-    a head, the largest first. Several outputs have heads of their own; of MLP(z) only the last
-    output has its β in z.
+    a head, the largest first. Several outputs have heads of their own; of a cubic model only the
+    last output, whose β it reads.
     """
     single = replace(task, in_context=1.0)
     gains = theory.learned(single, model.divisor)
     outputs, dim = task.outputs, task.dim
-    rank = min(getattr(model, "rank", dim), dim)  # a row more is zero, and no step moves it
+    low = hasattr(model, "rank")  # else a head holds a whole matrix
+    rank = min(model.rank, dim) if low else dim  # a row more is zero, and no step moves it
     groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
     groups = groups[: max(1, model.heads // outputs)]
     width = features(model, dim, outputs).pair.shape
-    taught = [outputs - 1] if isinstance(model, CubicMLP) else range(outputs)
+    taught = [outputs - 1] if model.cubic else range(outputs)
     heads = len(groups) * len(taught)
     v = np.zeros((heads, outputs, width[1]))
     key, query = np.zeros((heads, rank, width[0])), np.zeros((heads, rank, dim))
@@ -85,7 +86,7 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
     for i, o in enumerate(taught):
         for g, group in enumerate(groups):
             h, basis = i * len(groups) + g, task.eigenvectors[:, group]
-            if isinstance(model, SeparateAttention):
+            if low:
                 value = np.cbrt(gains[group].sum())
                 part = (basis * np.sqrt(gains[group] / value)).T
                 key[h, : len(group), :dim] = query[h, : len(group)] = part
@@ -93,4 +94,4 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
                 value = np.sqrt(np.linalg.norm(gains))
                 w[h, :, :dim] = (basis * gains) @ basis.T / value
             v[h, o, o - outputs] = value
-    return (key, query, v) if isinstance(model, SeparateAttention) else (w, v)
+    return (key, query, v) if low else (w, v)

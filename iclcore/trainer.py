@@ -223,11 +223,10 @@ def choose(
     anything but gradient descent, which is all that rows have, goes by autograd.
     """
     choice("engine", engine, ENGINES)
-    softmax = model.softmax
-    if engine in AVERAGED and softmax:
+    if engine in AVERAGED and not model.linear:
         raise ValueError(f"engine {engine} takes linear models: softmax has no finite moments")
-    if engine == "auto" and softmax:
-        return "rows" if optimizer == PLAIN else "autograd"
+    if engine == "auto" and not model.linear:
+        return "rows" if model.softmax and optimizer == PLAIN else "autograd"
     if engine == "population":
         return _closed(task, optimizer)
     if engine not in BY_TORCH and sizes:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import build
 import execute
 import nbformat
+import needed
 import pytest
 import workplace
 from chapters import Problem, chapters, recorded
@@ -524,3 +525,5 @@ def assert_committable(text):
                 assert len(alt.split()) > 5, "a picture whose alt text says nothing"
     again = nbformat.reads(text, as_version=4)
     assert execute.canonical(again, notebook) == text, "saved by an editor: run make book"
+    says = needed.committed(again, needed.address(ROOT))
+    assert nbformat.writes(says) + "\n" == text, "_config.yml has another address: run make book"

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import needed
 import other_settings
 import prose
 import pytest
@@ -43,7 +44,7 @@ def long_cells(notebook):
 
 
 def bad_parameters(notebook):
-    first, _ = next(code(notebook))
+    first, _ = next(each for each in code(notebook) if each[1].get("id") != needed.CELL)
     if chapter.parameters_cell(notebook.cells) != first - 1:
         yield "the first code cell is not tagged parameters"
         return

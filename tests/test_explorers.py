@@ -257,36 +257,47 @@ def test_presets_and_guesses_are_settings_that_can_be_set_and_seen(kind):
 
 
 BOOK = Path(explorers.__file__).parents[2]
-WORDS = re.compile(r'<a href="#(\w+)\?([^"]*)">')
+WORDS = re.compile(r'<a href="(?:(\w+)\.html)?#(\w+)\?([^"]*)">')
 
 
 def written():
-    """Each chapter's name, its text, and the explorers' links in it."""
+    """Each chapter's name, its cells, and its text's links to explorers: of which page, which, how set."""
     for path in sorted(BOOK.glob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
         yield path.stem, cells, WORDS.findall(text)
 
 
-def test_links_in_the_words_of_a_chapter_set_an_explorer_of_it():
-    known = {kind.name: kind for kind in CLASSES}
-    for chapter, cells, links in written():
-        for name, query in links:
-            kind = known[name]
-            assert any(f"{kind.__name__}(" in cell.source for cell in cells), (
-                f"{chapter} has no {name}"
-            )
-            given = dict(part.split("=") for part in query.replace("&amp;", "&").split("&"))
-            given.pop("show", None)
-            traits = kind.class_traits()
-            kind(
-                **{
-                    key: [float(each) for each in value.split(",")]
-                    if isinstance(traits[key], List)
-                    else traits[key].from_string(value)
-                    for key, value in given.items()
-                }
-            )
+def linked(name, query):
+    """The explorer as a link sets it; of the controls that it would leave, each must be there."""
+    kind = next(kind for kind in CLASSES if kind.name == name)
+    given = dict(part.split("=") for part in query.replace("&amp;", "&").split("&"))
+    assert set(filter(None, given.pop("show", "").split(","))) <= set(kind.keys_moved())
+    traits = kind.class_traits()
+    return kind(
+        **{
+            key: [float(each) for each in value.split(",")]
+            if isinstance(traits[key], List)
+            else traits[key].from_string(value)
+            for key, value in given.items()
+        }
+    )
+
+
+def test_links_in_the_words_of_a_page_set_an_explorer_of_the_page_that_they_lead_to():
+    shown = {
+        page: {kind.name for kind in CLASSES if f"explorers.{kind.__name__}(" in str(cells)}
+        for page, cells, _ in written()
+    }
+    pages = {path.stem: path.read_text() for path in BOOK.glob("*.md")}
+    for page, text in pages.items():
+        shown[page] = {kind.name for kind in CLASSES if f"{{explorer}} {kind.__name__}\n" in text}
+    found = [(page, links) for page, _, links in written()]
+    found += [(page, WORDS.findall(text)) for page, text in pages.items()]
+    for page, links in found:
+        for to, name, query in links:
+            assert name in shown[to or page], f"{to or page} has no {name}"
+            linked(name, query)
 
 
 def test_an_explorer_stands_beside_its_claim_and_the_end_leads_back_to_it():
@@ -299,7 +310,7 @@ def test_an_explorer_stands_beside_its_claim_and_the_end_leads_back_to_it():
         assert above.startswith(f"<!--name move-{chapter}-->\n") and WORDS.search(above), chapter
         assert f"<move-{chapter}>`" in after, f"the end of {chapter} does not lead to its explorer"
         assert "plot.figure(" in after, f"{chapter} has its explorer at its end"
-        assert all(name == links[0][0] for name, _ in links)
+        assert all(name == links[0][1] for _, name, _ in links)
 
 
 SMALL = """a an and are as at be by do does each for from had has have how in instead into is it its like many

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import needed
 import prose
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
 from make import ONE_THREAD, ROOT
@@ -105,11 +106,11 @@ def joined_streams(outputs: list) -> list:
     return joined
 
 
-def whole(path: Path, text: str, given: list[str]) -> Source:
+def whole(path: Path, text: str, given: list[str], address: str = "") -> Source:
     notebook = parse(text, path.name)
     notebook.cells = [cell for cell in notebook.cells if not chapter.injected(cell)]
     try:
-        prose.with_record(notebook)
+        prose.with_record(needed.committed(notebook, address))
     except prose.Mark as problem:
         raise Problem(f"{path.name}: {problem}") from None
     try:
@@ -220,7 +221,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         with stoppable("no notebook was changed") as ignore_stops, alone(root):
             began = time.perf_counter()
             texts = {path: read(path) for path in chosen}
-            sources = [whole(path, text, asked.set) for path, text in texts.items()]
+            address = needed.address(root)
+            sources = [whole(path, text, asked.set, address) for path, text in texts.items()]
             with written_beside(texts | {root / SECONDS: ""}):
                 pass  # it can be written: not to be found out only at the end
             results = execute(sources)

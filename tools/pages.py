@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import needed
 import prose
 from chapters import recorded
 from docutils import nodes
@@ -76,12 +77,17 @@ def add_times(app, doctree):
 
 
 def repository_buttons(app, config):
-    """Launch and source buttons, all by one setting: the repository's address in _config.yml."""
+    """Launch and source buttons, all by one setting: the repository's address in _config.yml.
+
+    Colab opens a chapter as it is committed, which names what it needs by that address alone.
+    """
     options = config.html_theme_options
-    known = bool(options.get("repository_url"))
-    options["use_repository_button"] = options["use_issues_button"] = known
+    known = options.get("repository_url", "")
+    options["use_repository_button"] = options["use_issues_button"] = bool(known)
     if not known:
         options["launch_buttons"] = {}
+    elif known != needed.address(Path(app.srcdir)) or "github.com/" not in known:
+        options["launch_buttons"].pop("colab_url", None)
 
 
 def drop_scripts(app, pagename, templatename, context, doctree):
@@ -147,8 +153,11 @@ def subset_icons(app, error):
 
 
 def stage_downloads(app, error):
-    """Beside each notebook put a script that saves it; see book.js for why."""
+    """Each notebook says first what it needs; beside it is a script that saves it, see book.js for why."""
+    address = app.config.html_theme_options.get("repository_url", "")
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
+        notebook = needed.downloaded(nbformat.read(path, as_version=4), address)
+        nbformat.write(notebook, path)
         call = f"saveNotebook({json.dumps(path.name)}, {json.dumps(path.read_text())});\n"
         path.with_name(path.name + ".js").write_text(call)
 

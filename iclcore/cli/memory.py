@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from iclcore import moments, systems
 from iclcore.edge import AT_A_TIME
-from iclcore.models import CubicMLP, Model, feature_count
+from iclcore.models import Model, feature_count
 from iclcore.sweep.plan import Plan
 from iclcore.task import DRAWN, RegressionTask, Sequences
 from iclcore.trainer import MOST_FEATURES
@@ -71,7 +71,7 @@ def of_run(run: Plan) -> Counter[str]:
     found = of_shapes(task, run.model, task.outputs if closed else None)
     count = feature_count(run.model, dim, task.outputs)
     # whatever the engine: edge takes moments
-    if not run.model.softmax and not closed and count <= MOST_FEATURES:
+    if run.model.linear and not closed and count <= MOST_FEATURES:
         found["--data" if run.own else "--in_dim"] += (
             8 * count * (count * (13 if run.tests else 7) + moments.CHUNK)
         )
@@ -80,7 +80,7 @@ def of_run(run: Plan) -> Counter[str]:
         held, work = 0, 0
     elif kind == "rows":  # blocks of float32, made by three copies of the longest
         held, work = 4 * size * seen, 12 * size * tokens * most
-    elif isinstance(run.model, CubicMLP):  # z
+    elif run.model.cubic:  # z
         held, work = 24 * size * seen, 24 * dim**2 * most
     elif kind == "published":  # every token's output, every score
         held = 4 * size * seen

@@ -23,9 +23,9 @@ export function live(state, report) {
     return { stop() {}, pause() {}, step() {} };
   }
   hand.onerror = fail;
-  hand.onmessage = ({ data: { rows: more, at, ...rest } }) => {
+  hand.onmessage = ({ data: { rows: more, at, edges, ...rest } }) => {
     rows.push(...more);
-    report({ rows, ...rest, clock: told(rest.left ?? at) });
+    report({ rows, ...rest, edges, edge: edges && { lr: Math.min(...edges) }, clock: told(rest.left ?? at) });
   };
   hand.postMessage({ begin: { ...state } });
   return {
@@ -73,7 +73,7 @@ function tokenPanels(state, given) {
 }
 
 export function show(result, state) {
-  const { rows, done, left, clock } = result ?? { rows: [], left: null, rises: [0, 0] };
+  const { rows, done, left, clock, edges } = result ?? { rows: [], left: null, rises: [0, 0] };
   const { eigenvalues, context, kind, heads, steps } = state;
   const x = { label: "step", min: 0, max: steps }, step = rows.map(({ at }) => at), last = rows.at(-1)?.losses ?? [NaN, NaN];
   const levels = plateaus(population(eigenvalues, context)), top = 1.15 * sum(eigenvalues), merged = kind === "merged";
@@ -87,7 +87,7 @@ export function show(result, state) {
     note: notes(result ?? { left: null, rises: [0, 0] }, state),
     summary: rows.length
       ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
-      + `linear theory ends at ${format(levels.at(-1))}.` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
+      + `linear theory ends at ${format(levels.at(-1))}.${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
     end: { name: "softmax at the end", value: last[0] },
     panels: !rows.length ? bars : [
       {

@@ -157,7 +157,7 @@ def test_a_wrong_link_opens_the_default_and_says_so(visit, served):
         navigator.clipboard.writeText = () => Promise.reject();  // then the link is shown
         [...document.querySelectorAll("button")].find((each) => each.textContent === "Copy link").click();
         await new Promise((done) => setTimeout(done, 50));
-        return document.querySelector(".ex-notice").textContent.split("#")[1]; }""")
+        return document.querySelector(".ex-copied").textContent.split("#")[1]; }""")
     out = good.replace("heads=5", "heads=500")
     body = out.split("&check=")[0]
     hashed = 0x811C9DC5
@@ -262,7 +262,10 @@ def mixture(explorer):
     floors = [explorers.InWeight(share=each).mixture().floor() for each in shares[::5]]
     return {
         **{(panel, shown): (steps, series[name]) for shown, name in names.items()},
-        ("What is left by the best, by share; drag it", "floor"): (shares[::5], np.array(floors)),
+        ("Lowest reachable error, by share; drag the line", "floor"): (
+            shares[::5],
+            np.array(floors),
+        ),
     }
 
 

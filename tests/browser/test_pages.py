@@ -71,7 +71,7 @@ TABLES = """() => [
 
 
 # How large pictures are, of the size they were made for, in which letters have 13 px.
-SCALES = """() => [...document.querySelectorAll("article .cell_output figure img")]
+SCALES = """() => [...document.querySelectorAll("article .cell_output figure > a > img")]
   .map((each) => each.getBoundingClientRect().width / parseFloat(each.style.width))"""
 
 

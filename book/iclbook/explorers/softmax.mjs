@@ -54,7 +54,7 @@ export function untrained({ eigenvalues, context, kind, heads, init, seed }) {
 function tokenPanels(state, given) {
   const { like, answer, tokens } = untrained(state), [softmax, linear] = given ?? tokens, length = like.length;
   const order = like.map((_, n) => n).sort((a, b) => (a === length - 1) - (b === length - 1) || like[a] - like[b]);
-  const x = { label: "token, by likeness to the query", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
+  const x = { label: "tokens, least to most like the query; last, it", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
   const sharp = softmax.looks.map((look) => sum(look.map((each) => each * each))), lead = Math.max(0, sharp.indexOf(Math.max(...sharp)));
   const look = order.map((n) => softmax.looks[lead][n]), adds = [softmax, linear].map(({ adds: all }) => order.map((n) => all[n]));
   const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));
@@ -88,7 +88,7 @@ export function show(result, state) {
     summary: rows.length
       ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
       + `linear theory ends at ${format(levels.at(-1))}.${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
-    end: { name: "softmax at the end", value: last[0] },
+    ends: NAMES.map((name, i) => ({ name: `${name} at the end`, value: last[i] })),
     panels: !rows.length ? bars : [
       {
         title: `Loss of ${kind} attention`, x, y: { label: "mean squared error", min: 0, max: top }, levels: kept,

@@ -107,7 +107,7 @@ def of_rank_one(asked):
 
 
 def of_front(asked):
-    """Half of the drop and of the first stair, from a sixth of the weights: ln 6 later, and six times."""
+    """Half of the drop and of the first stair, from a tenth of the weights: ln 10 later, and ten times."""
 
     def half(name, **settings):
         history = explorers.Front(**settings).history(name, 2_000)
@@ -116,13 +116,13 @@ def of_front(asked):
         return history.time[np.argmax(history.loss < first.mean())]
 
     assert half("merged", **asked) / half("merged") < 1.6
-    assert 5 < half("separate", **asked) / half("separate") < 7
+    assert 9 < half("separate", **asked) / half("separate") < 11
 
 
 def of_low_rank(asked):
     explorer = explorers.LowRank(**asked)
     loss, levels = explorer.history().loss, theory.plateau_losses(explorer.task())
-    spent = (np.abs(loss[:, None] - levels[1:-1]) < 0.006).sum(0)  # the rule of low_rank.mjs
+    spent = (np.abs(loss[:, None] - levels[1:-1]) < 0.006).sum(0)
     assert (np.flatnonzero(spent > explorer.steps / 12) + 1).tolist() == [4]
 
 

@@ -20,7 +20,7 @@ LINK = """async () => {
     navigator.clipboard.writeText = () => Promise.reject();
     [...document.querySelectorAll("button")].find((each) => each.textContent === "Copy link").click();
     await new Promise((done) => setTimeout(done, 50));
-    return document.querySelector(".ex-notice").textContent.split("#")[1]; }"""
+    return document.querySelector(".ex-copied").textContent.split("#")[1]; }"""
 
 
 def altered(rng: random.Random, good: str) -> str:

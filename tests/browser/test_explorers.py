@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from conftest import close
 
 from browser.seen import KINDS, drawing, frames, lines_of, table
@@ -156,7 +157,7 @@ def test_a_wrong_link_opens_the_default_and_says_so(visit, served):
         navigator.clipboard.writeText = () => Promise.reject();  // then the link is shown
         [...document.querySelectorAll("button")].find((each) => each.textContent === "Copy link").click();
         await new Promise((done) => setTimeout(done, 50));
-        return document.querySelector(".ex-notice").textContent.split("#")[1]; }""")
+        return document.querySelector(".ex-copied").textContent.split("#")[1]; }""")
     out = good.replace("heads=5", "heads=500")
     body = out.split("&check=")[0]
     hashed = 0x811C9DC5
@@ -261,7 +262,10 @@ def mixture(explorer):
     floors = [explorers.InWeight(share=each).mixture().floor() for each in shares[::5]]
     return {
         **{(panel, shown): (steps, series[name]) for shown, name in names.items()},
-        ("What is left by the best, by share; drag it", "floor"): (shares[::5], np.array(floors)),
+        ("Lowest reachable error, by share; drag the line", "floor"): (
+            shares[::5],
+            np.array(floors),
+        ),
     }
 
 
@@ -419,7 +423,7 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     page.get_by_role("button", name="Play", exact=True).click()
     page.get_by_text("Trained, step 200 of 200").wait_for(timeout=60_000)
     drawn = lines_of(page)
-    explorer = explorers.Softmax(steps=200)
+    explorer, edges = explorers.Softmax(steps=200), []
     for name, softmax in (("softmax", True), ("linear", False)):
         history = explorer.history(softmax, engine="autograd")
         step, values = drawn["Loss of separate attention", name]
@@ -432,6 +436,11 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
             sharpest = np.argmax((p**2).sum(1))
             assert look[1] == f"head {sharpest + 1}"
             close(drawn[look][1], p[sharpest])
+        edges.append(2 / sharpness(explorer.data(), history.final, softmax))
+    said = page.locator(".ex-summary", has_text="could not stay").inner_text()
+    told = re.search(r"rate of ([\d.]+) softmax .* linear attention past ([\d.]+)\.$", said)
+    assert [float(each) for each in told.groups()] == pytest.approx(edges, rel=6e-3)  # 3 digits
+    assert page.locator(".ex-edge:visible").count() == 1
 
 
 def weigh(data, final, softmax):
@@ -443,6 +452,25 @@ def weigh(data, final, softmax):
     scores = np.einsum("hr,hra,na->hn", query, key, tokens[order])
     p = np.exp(scores) / np.exp(scores).sum(1, keepdims=True) if softmax else scores / len(x)
     return p, np.einsum("hn,ha,na->n", p, final["value"][:, -1], tokens[order])
+
+
+def sharpness(data, final, softmax):
+    """The largest eigenvalue of the loss's Hessian, over the weights that the page moves."""
+    x, y = torch.tensor(data.x), torch.tensor(data.y[:, :, 0])
+    known = y * (torch.arange(y.shape[1]) < y.shape[1] - 1)
+    tokens, dim = torch.cat([x, known[..., None]], -1), x.shape[2]
+    moved = [final["query"][:, 0, :dim], final["key"][:, 0], final["value"][:, -1]]
+    sizes = [each.size for each in moved]
+
+    def loss(weights):
+        parts = zip(weights.split(sizes), moved, strict=True)
+        q, k, v = (part.reshape(like.shape) for part, like in parts)
+        scores = torch.einsum("hd,pd,ha,pna->phn", q, x[:, -1], k, tokens)
+        p = scores.softmax(-1) if softmax else scores / y.shape[1]
+        return ((torch.einsum("phn,ha,pna->p", p, v, tokens) - y[:, -1]) ** 2).mean()
+
+    flat = torch.tensor(np.concatenate([each.ravel() for each in moved]))
+    return torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, flat))[-1].item()
 
 
 def test_the_head_that_learns_is_pythons(visit, site):

@@ -70,6 +70,11 @@ TABLES = """() => [
 ].map((each) => each.textContent)"""
 
 
+# How large pictures are, of the size they were made for, in which letters have 13 px.
+SCALES = """() => [...document.querySelectorAll("article .cell_output figure > a > img")]
+  .map((each) => each.getBoundingClientRect().width / parseFloat(each.style.width))"""
+
+
 # Boxes of code that a chapter's longest line would scroll in.
 CODE = """columns => [...document.querySelectorAll("article .cell_input pre")].filter((each) => {
   const probe = document.createElement("span"), style = getComputedStyle(each);
@@ -135,14 +140,18 @@ def is_whole_on_any_screen(page):
     assert page.locator("article img:not([alt]), article img[alt='']").count() == 0
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate("document.querySelectorAll('.ex-fold').forEach((each) => each.click())")
-    for width in (320, 1200):  # no screen from 720 px on has a narrower column than that of 1200
+    # no screen from 720 px on has a narrower column than that of 1200; one of 768 has no margins
+    for width in (320, 768, 1200):
         page.set_viewport_size({"width": width, "height": 700})
         page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        if width == 768:
+            continue
+        assert width > 320 or min(page.evaluate(SCALES), default=1) > 0.74
         wrong = page.evaluate(FORMULAS, width == 320) if formulas else []
         assert not wrong, "\n".join(wrong)
         assert page.evaluate(TABLES) == []
         assert width == 320 or page.evaluate(CODE, COLUMNS) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
         for part in page.locator(".ex").all():
             part.locator("svg .ex-axis, svg .ex-cell, .ex-still img").first.wait_for(
                 state="attached"
@@ -181,6 +190,13 @@ def downloads_as_the_notebook_it_is(page, name):
         page.locator(".btn-download-source-button").click()
     assert download.value.suggested_filename == f"{name}.ipynb"
     assert download.value.path().read_text() == (ROOT / "book" / f"{name}.ipynb").read_text()
+
+
+def test_the_index_is_whole_on_a_small_screen_and_no_bar_covers_a_low_one(open_page):
+    page = open_page("../genindex", viewport={"width": 320, "height": 256})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    page.evaluate("scrollTo({ top: 500, behavior: 'instant' })")
+    assert page.locator(".bd-header-article").bounding_box()["y"] < -400
 
 
 def test_search_finds_a_word_of_the_notation(open_page):

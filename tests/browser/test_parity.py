@@ -111,7 +111,7 @@ def test_a_population_run_is_pythons(js, kind, heads, rank, dim, context, seed):
     close(got["learned"], theory.learned(task, "context"))
 
 
-@pytest.mark.parametrize("init", [0.005, 0.03, 0.3])
+@pytest.mark.parametrize("init", [0.003, 0.03, 0.3])
 @pytest.mark.parametrize("kind", ["merged", "separate"])
 def test_the_front_pages_runs_are_pythons(js, kind, init):
     """In stretches that grow, to the end, over three decades of time."""

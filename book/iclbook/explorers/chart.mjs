@@ -67,6 +67,13 @@ function inverse({ min, max, log }, from, to) {
   };
 }
 
+// Levels whose names stand clear of one another: the first, the last, then in their order.
+function legible(levels, sy) {
+  const kept = [], order = [...levels.slice(0, 1), ...levels.slice(-1), ...levels.slice(1, -1)];
+  for (const each of order) if (kept.every((one) => Math.abs(sy(one.y) - sy(each.y)) >= FONT)) kept.push(each);
+  return kept.map((each) => ({ name: each.name, value: each.y, color: "theory", tags: [] }));
+}
+
 // Labels at the right end, moved apart as little as can be: neighbours that would cover each other
 // are stacked around the mean of their places.
 function spread(labels, top, bottom) {
@@ -123,21 +130,21 @@ const text = (x, y, words, extra = "") => `<text x="${x.toFixed(1)}" y="${y.toFi
 
 function lines(panel, width, height, id) {
   const { x, y, series = [], levels = [], marks = [], cursor } = panel;
-  const named = [
-    ...levels.filter((each) => each.label !== false).map((each) => ({ name: each.name, value: each.y, color: "theory", tags: [] })),
-    ...series.filter((each) => each.label !== false && each.x.length).map((each) => {
-      let last = each.y.length - 1;
-      while (last > 0 && !(each.y[last] <= y.max && each.x[last] <= x.max)) last--;
-      return { name: each.label ?? each.name, value: each.y[last], color: each.color, tags: tagsOf(each) };
-    }),
-  ].filter((each) => each.name && Number.isFinite(each.value));
+  const top = 14, bottom = height - 38, sy = scale(y, bottom, top);
+  const ends = series.filter((each) => each.label !== false && each.x.length).map((each) => {
+    let last = each.y.length - 1;
+    while (last > 0 && !(each.y[last] <= y.max && each.x[last] <= x.max)) last--;
+    return { name: each.label ?? each.name, x: each.x[last], value: each.y[last], color: each.color, tags: tagsOf(each) };
+  }).filter((each) => each.name && Number.isFinite(each.value));
+  // a pinned run that was shorter is named where it ends; levels too close for their names leave some out
+  const short = ends.filter((each) => each.x < x.min + 0.9 * (x.max - x.min) && series.some((one) => one.pale && one.label === each.name));
+  const named = [...legible(levels.filter((each) => each.label !== false && each.name), sy), ...ends.filter((each) => !short.includes(each))];
   const longest = Math.max(0, ...named.map((each) => each.name.length));
   const yTicks = ticks(y, Math.max(2, Math.floor(height / 52)));
   const left = 26 + LETTER * Math.max(...yTicks.map((each) => format(each).length));
   const half = (LETTER / 2) * Math.max(...ticks(x, 2).map((each) => format(each).length));
   const right = width - Math.max(half, longest ? Math.min(0.4 * width, 10 + LETTER * longest) : 14);
-  const top = 14, bottom = height - 38;
-  const sx = scale(x, left, right), sy = scale(y, bottom, top);
+  const sx = scale(x, left, right);
   let svg = `<clipPath id="${id}"><rect x="${left}" y="${top - 4}" width="${right - left}" height="${bottom - top + 6}"/></clipPath>`;
   for (const each of yTicks) {
     const at = sy(each);
@@ -177,9 +184,14 @@ function lines(panel, width, height, id) {
   for (const [i, each] of marks.entries())
     svg += text(sx(each.x) + 4, top + 8 + 14 * i, each.name, 'class="ex-end" style="--c:var(--ex-theory)"');
   if (!panel.plane) svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
-  const labels = named.map((each) => ({ ...each, at: Math.max(top, Math.min(bottom, sy(each.value))) }));
-  for (const each of spread(labels, top, bottom))
-    svg += text(right + 6, each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
+  const labels = named.map((each) => ({ ...each, at: Math.max(top, Math.min(bottom, sy(each.value))) })).map((each) => ({ ...each, from: each.at }));
+  for (const each of spread(labels, top, bottom)) {
+    const style = `style="--c:${paint(each.color)}"`;
+    if (Math.abs(each.at - each.from) > 5) svg += `<path class="ex-leader" ${style} d="M${right + 1},${each.from.toFixed(1)}L${right + 6},${each.at.toFixed(1)}"/>`;
+    svg += text(right + (Math.abs(each.at - each.from) > 5 ? 8 : 6), each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} ${style}`);
+  }
+  for (const each of short)
+    svg += text(sx(each.x) + 4, Math.max(top, sy(each.value)) + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
   return { svg, place: { left, right, top, bottom, sx, sy, invert: inverse(x, left, right), rise: inverse(y, bottom, top) } };
 }
 
@@ -200,7 +212,11 @@ function cut({ x, y, color }, { min, max }, { max: most }, sx, top) {
     + text(at + (end ? -8 : 8), top - 2, format(Number(y[peak].toPrecision(3))), `class="ex-end" text-anchor="${end ? "end" : "start"}" style="--c:${paint(color)}"`);
 }
 
-const fixed = (value) => value.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
+// A narrow cell has no room for the zero before the point.
+function fixed(value, narrow) {
+  const said = value.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
+  return narrow ? said.replace(/^(−?)0\./, "$1.") : said;
+}
 
 export const headerTag = (name, axis) => (Number.isFinite(Number(name)) ? `${axis.label} ${name}` : String(name));
 
@@ -209,7 +225,7 @@ function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, hei
   const top = 8, bottom = height - 58, right = width - 10;
   const cell = Math.min((right - left) / columns.length, (bottom - top) / rows.length);
   const word = 8 + LETTER * Math.max(...columns.map((each) => String(each).length));  // names of columns stand beside one another
-  const wide = Math.min((right - left) / columns.length, Math.max(1.6 * cell, word));
+  const wide = Math.min((right - left) / columns.length, Math.max(1.6 * cell, word, 36));
   const from = left + (right - left - wide * columns.length) / 2, middle = from + (wide * columns.length) / 2;
   const hue = (value) => `fill:var(--ex-c${signed && value < 0 ? 1 : 0});opacity:${Math.min(1, Math.abs(value) / max).toFixed(3)}`;
   let svg = "";
@@ -221,9 +237,9 @@ function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, hei
       const size = `width="${(wide - 2).toFixed(1)}" height="${(cell - 2).toFixed(1)}"`;
       const box = `x="${(from + j * wide).toFixed(1)}" y="${at.toFixed(1)}" ${size} rx="2"`;
       svg += `<g class="ex-square" ${tagged([rowTag, headerTag(column, x)])}><rect class="ex-cell" ${box}/><rect ${box} style="${hue(value)}"/>`;
-      if (wide > 34 && cell > 17) {
+      if (wide > 28 && cell > 15) {
         const ink = Math.abs(value) > 0.55 * max ? "ex-on" : "ex-off";
-        svg += text(from + j * wide + wide / 2 - 1, at + cell / 2 + 3, fixed(value), `text-anchor="middle" class="ex-value ${ink}"`);
+        svg += text(from + j * wide + wide / 2 - 1, at + cell / 2 + 3, fixed(value, wide < 36), `text-anchor="middle" class="ex-value ${ink}"`);
       }
       svg += "</g>";
     });

@@ -115,12 +115,14 @@ const law = (name, dim) => {
 
 // One bar an eigenvalue, dragged or moved by the arrow keys; a law and a dimension set them all.
 // By touch the grip alone is dragged: the bars are wide, and a page must scroll under a finger.
-function spectrum(spec, set) {
+const FULL = 0.4;  // the eigenvalue that fills the box, where none is larger
+function spectrum(spec, set, say = () => {}) {
   const { label, min, max, least, most } = spec;
-  let values = [], bars = [];
+  let values = [], bars = [], full = FULL;
   const own = "set by hand";
-  const change = (next) => { show(next); set(next); };
-  const move = (d, value) => change(values.with(d, hold({ type: "real", min, max }, Number(value.toFixed(3)))));
+  const change = (next, kept) => { show(next, kept); set(next); };
+  // the scale may grow with a bar that is moved, and does not shrink under the hand
+  const move = (d, value) => change(values.with(d, hold({ type: "real", min, max }, Number(value.toFixed(3)))), full);
   const plot = make("div", { class: "ex-bars", role: "group", "aria-label": label });
   const names = [...Object.keys(LAWS), own];
   const laws = choice({ label: "spectrum", options: names }, (name) => change(name === own ? values : law(name, values.length)));
@@ -130,10 +132,10 @@ function spectrum(spec, set) {
   const bar = (d) => {
     const fill = make("span", { class: "ex-fill", style: `background:var(--ex-c${d % 8})` }), number = make("span", { class: "ex-number" });
     const grip = make("span", { class: "ex-handle" });
-    let before = null;
+    let before = null, scale = full;
     const drag = (event) => {
       const box = element.getBoundingClientRect();
-      move(d, ((box.bottom - event.clientY) / (box.height - 18)) * max);
+      move(d, ((box.bottom - event.clientY) / (box.height - 18)) * scale);
     };
     const keys = { ArrowUp: 0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowLeft: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -max, End: max };
     const element = make("div", {
@@ -141,9 +143,9 @@ function spectrum(spec, set) {
       "aria-label": `eigenvalue ${d + 1}`, "aria-valuemin": min, "aria-valuemax": max, "data-tags": `e${subscript(d + 1)}`,
       pointerdown: (event) => {
         if (event.pointerType === "touch" && event.target !== grip) return;
-        before = values;
+        [before, scale] = [values, full];
         element.setPointerCapture(event.pointerId);
-        element.focus();
+        element.focus({ preventScroll: true });
         drag(event);
       },
       pointermove: (event) => { if (before) drag(event); },
@@ -152,6 +154,7 @@ function spectrum(spec, set) {
         if (before) change(before);
         before = null;
       },
+      focus: () => choose(d),
       keydown: (event) => {
         if (!(event.key in keys)) return;
         event.preventDefault();
@@ -161,14 +164,30 @@ function spectrum(spec, set) {
     }, number, fill, grip);
     return { element, fill, number, grip };
   };
-  const show = (next) => {
+  // the bar that was touched last can be set as a number too
+  let chosen = 0;
+  const field = make("input", { ...OWN_KEYS, type: "number", min, max, step: 0.01, "aria-label": "eigenvalue, number",
+    change: () => {
+      const value = hold({ type: "real", min, max }, field.valueAsNumber);
+      say(value === field.valueAsNumber ? "" : `An eigenvalue is a number from ${format(min)} to ${format(max)}.`);
+      if (value !== null) move(chosen, value);
+      choose(chosen);
+    } });
+  const name = make("span", { "aria-hidden": "true" });
+  const choose = (d) => {
+    chosen = Math.min(d, values.length - 1);
+    name.textContent = `λ${subscript(chosen + 1)}`;
+    field.value = Number(values[chosen].toFixed(3));
+  };
+  const show = (next, kept = FULL) => {
     values = [...next];
+    full = Math.max(kept, ...values);
     if (bars.length !== values.length) {
       bars = values.map((_, d) => bar(d));
       plot.replaceChildren(...bars.map((each) => each.element));
     }
     values.forEach((value, d) => {
-      bars[d].fill.style.height = `calc((100% - 18px) * ${value / max})`;
+      bars[d].fill.style.height = `calc((100% - 18px) * ${value / full})`;
       bars[d].number.textContent = value.toFixed(value < 0.1 ? 3 : 2).replace(/^0/, "");
       for (const each of [bars[d].number, bars[d].grip]) each.style.bottom = bars[d].fill.style.height;
       bars[d].element.setAttribute("aria-valuenow", value);
@@ -176,9 +195,10 @@ function spectrum(spec, set) {
     });
     laws.show(matching() ?? own);
     dimension.show(values.length);
+    choose(chosen);
   };
   const element = make("div", { class: "ex-spectrum" },
-    make("div", { class: "ex-heading", "aria-hidden": "true" }, label), plot, laws.element, dimension.element);
+    make("div", { class: "ex-chosen" }, make("span", { class: "ex-heading", "aria-hidden": "true" }, label), name, field), plot, laws.element, dimension.element);
   return { element, show };
 }
 

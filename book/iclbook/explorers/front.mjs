@@ -69,6 +69,8 @@ export function show({ levels, runs, step, merged, stairs }, { init, at }, row) 
   const here = ([{ y }]) => format(Number(y.at(-1).toPrecision(3)));
   const [first, second] = runs.map((run) => here(parts(run, now)));
   return {
+    ends: [{ name: "merged, half done at time", value: rounded(merged) },
+           { name: "separate, at times", value: stairs.map((each) => (each === null ? "–" : rounded(each))).join(", ") }],
     summary: `From initial weights of ${format(init)}, merged key and query make one drop, half done at time ${rounded(merged)}. `
       + `Separate ones learn an eigenvector with each stair, half done at times ${stairs.filter((each) => each !== null).map(rounded).join(", ")}. `
       + `At time ${rounded(now)} the losses are ${first} and ${second}.`,

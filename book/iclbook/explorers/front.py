@@ -26,26 +26,26 @@ class Front(Explorer):
     name = "front"
     heading = "One drop, or one step at a time"
     GUESS = guess(
-        "Make the initial weights six times smaller. How much later does each curve fall?",
+        "Make the initial weights ten times smaller. How much later does each curve fall?",
         [
             "both hardly later",
-            "both six times later",
-            "merged hardly later, each stair six times later",
+            "both about ten times later",
+            "merged hardly later, each stair about ten times later",
         ],
         2,
-        "set the initial weights to 0.005",
+        "set the initial weights to 0.003",
         "Merged weights grow at a fixed rate and wait for the logarithm of their start; in a product of "
         "three factors each grows by the other two, and waits for one over its size.",
-        init=0.005,
+        init=0.003,
     )
     PRESETS = (
         preset(
-            "small weights", "The stairs have moved to the right, the drop has hardly.", init=0.005
+            "small weights", "The stairs have moved to the right, the drop has hardly.", init=0.003
         ),
         preset("large weights", "The waits are gone, and with them most of the stairs.", init=0.3),
     )
     _esm = bundle.widget(name)
-    init = real(0.03, "initial weights", 0.005, 0.3, log=True)
+    init = real(0.03, "initial weights", 0.003, 0.3, log=True)
     at = position()
 
     def task(self) -> RegressionTask:

@@ -74,6 +74,7 @@ export function handles({ root, stage, pictures, put }) {
         const each = picture.hands[i], [left, top] = at(picture, i);
         each.style.left = `${Math.min(place.right, Math.max(place.left, left)) * unit}px`;
         each.style.top = `${Math.min(place.bottom, Math.max(place.top, top)) * unit}px`;
+        each.title = name;
         each.style.setProperty("--c", `var(--ex-${typeof color === "number" ? `c${color % 8}` : color ?? "ink"})`);
         const said = { "aria-label": name, "aria-valuemin": decimal(panel.x.min), "aria-valuemax": decimal(panel.x.max), "aria-valuenow": decimal(x),
                        "aria-valuetext": `${panel.x.label} ${short(x)}, ${panel.y.label} ${short(y)}`, "data-tags": tags.join("|") };

@@ -5,6 +5,7 @@
 import { format } from "./chart.mjs";
 import { start } from "./engine.mjs";
 import { byHead, descendMoments, floor, lossOf, mix, pairIndex, unpack, widen } from "./moments.mjs";
+import { passes } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 
 const DIM = 4, POINTS = 160, SHARES = Array.from({ length: 26 }, (_, i) => Math.max(0.004, i / 25));  // none is a kind of its own
@@ -44,11 +45,16 @@ function parts(c) {
 
 export function show({ step, loss, left, errors, split, heads, least, floors: leasts }, { share, steps, lr }, row) {
   const x = { label: "step", min: 0, max: steps }, [inWeight, inContext] = errors, cursor = step[row];
+  const falls = (name, errors) => {
+    const at = passes({ step }, errors.map((each) => -each), -0.99 * errors[0]);
+    return at === null ? `${name} error never falls by 1%` : `${name} error has fallen by 1% at step ${format(Math.round(at))}`;
+  };
   const own = heads[row], ends = heads.at(-1), top = 1.1 * Math.max(...split.flat(), 1e-9);
   return {
     note: left === null ? "" : `At step ${format(left)} the run leaves: the learning rate ${format(lr)} is past the edge of stability.`,
     summary: `With ${format(100 * share)}% in-context sequences, at step ${format(cursor)}: training loss ${format(loss[row])} `
-      + `(floor ${format(least)}), in-weight test error ${format(inWeight[row])}, in-context test error ${format(inContext[row])}.`,
+      + `(floor ${format(least)}), in-weight test error ${format(inWeight[row])}, in-context test error ${format(inContext[row])}. `
+      + `${falls("In-weight", inWeight)}, ${falls("in-context", inContext)}.`,
     panels: [
       {
         title: "Loss and test errors", x, cursor, y: { label: "mean squared error", min: 0, max: share === 0 ? 2.6 : 1.4 },
@@ -60,11 +66,11 @@ export function show({ step, loss, left, errors, split, heads, least, floors: le
         ],
       },
       {
-        title: "What is left by the best, by share; drag it", cursor: share, moves: "share",
+        title: "Lowest reachable error, by share; drag the line", cursor: share, moves: "share",
         x: { label: "share in context", min: 0, max: 1 }, y: { label: "training error", min: 0, max: 1.4 * Math.max(...leasts, 0.1) },
         series: [
           { name: "floor", color: "theory", x: SHARES, y: leasts },
-          { name: "this run's end", label: false, color: "ink", dots: 6, x: [share], y: [loss.at(-1)] },
+          { name: "this run's end", label: "this run", color: "ink", dots: 6, x: [share], y: [loss.at(-1)] },
         ],
       },
       {

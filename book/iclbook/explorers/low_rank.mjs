@@ -1,8 +1,8 @@
 // Separate key and query of rank R: a head learns R eigenvectors before the next long plateau.
 
-import { count, format } from "./chart.mjs";
+import { count, format, subscript } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { axis, column, course, edgeOf, leaving, lossPanel, sharePanel } from "./panels.mjs";
+import { axis, column, course, edgeOf, leaving, lossPanel, sharePanel, went } from "./panels.mjs";
 import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population } from "./theory.mjs";
@@ -24,12 +24,14 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
   for (let h = 0; h < heads; h++)
     for (let r = 0; r < rank; r++)
       for (let d = 0; d < dim; d++) sizes[h * dim + d] += run.k[((row * heads + h) * rank + r) * dim + d] ** 2;
-  // the steps spent near each level say where the long plateaus are
-  const spent = levels.slice(0, -1).map((level) => run.step.filter((_, i) => Math.abs(run.loss[i] - level) < 0.006).length * run.stride);
-  const long = spent.map((each, m) => [each, m]).filter(([each]) => each > steps / 12).map(([, m]) => m);
+  // the steps spent near each level say where the long plateaus are; the one that it is on at the end is no wait yet
+  const near = levels.map((level) => [...run.loss.keys()].filter((i) => Math.abs(run.loss[i] - level) < 0.006));
+  const waits = near.flatMap((rows, m) => (rows.length && rows.at(-1) < run.rows - 1 ? [`${format(rows.length * run.stride)} steps at L(M${subscript(m)})`] : []));
+  const rests = near.flatMap((rows, m) => (rows.at(-1) === run.rows - 1 ? [`L(M${subscript(m)})`] : []));
   return {
     note: leaving(run, lr, edge),
-    summary: `Rank ${rank}, ${count(heads, "head")}: long plateaus with ${long.length ? long.join(", ") : "no"} eigenvectors learned, of ${dim}. `
+    ends: went(problem, run),
+    summary: `Rank ${rank}, ${count(heads, "head")}: it waits ${waits.length ? waits.join(", ") : "nowhere"}${rests.length ? `; at the end it is at ${rests.join(", ")}` : ""}. `
       + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
     panels: [
       lossPanel(run, levels, steps, row),

@@ -92,16 +92,18 @@ export function show({ problem, run, levels, c0, small, drawn, drops, drop, edge
     loss.series.push({ name: "closed form", label: false, dashed: true, x: run.step,
                        y: run.step.map((step) => whiteCourse(problem, c0, lr * step)) });
     dashed("theory", inits.map((each) => dropTime(problem, c0 * (each / init) ** 2) / lr));
-    law = ` White input: the closed form puts the drop at step ${format(Math.round(dropTime(problem, c0) / lr))}.`;
-  } else if (small && drops[0] !== null) {
-    // no closed form, but small weights grow as exp(2|a|t): a line of known slope through the first dot
-    const slope = 1 / (growthRate(problem) * lr);
-    dashed("theory's slope", inits.map((each) => drops[0] - Math.log(each / inits[0]) * slope));
-    law = ` Theory adds ${format(Math.round(Math.LN10 * slope))} steps for each decade of smaller weights.`;
+    law = ` White input: the closed form puts it at step ${format(Math.round(dropTime(problem, c0) / lr))}.`;
   }
-  const when = drop === null ? "The drop does not come in these steps." : `The drop comes at step ${format(Math.round(drop))}.`;
+  if (small) {  // weights grow as exp(2|a|t)
+    const slope = 1 / (growthRate(problem) * lr);
+    // no closed form: a line of known slope through the first dot
+    if (c0 === null && drops[0] !== null) dashed("theory's slope", inits.map((each) => drops[0] - Math.log(each / inits[0]) * slope));
+    law += ` Ten times smaller weights take ${format(Math.round(Math.LN10 * slope))} steps more, by theory.`;
+  }
+  const when = drop === null ? "The drop does not come in these steps." : `Half of the drop is done at step ${format(Math.round(drop))}.`;
   return {
     note: leaving(run, lr, edge),
+    ends: [{ name: "half of the drop at step", value: drop }, { name: "loss at the end", value: run.loss.at(-1) }],
     summary: `${when}${law} ${course(problem, run, row)}`,
     panels: [loss, plane(problem, run, heads, drawn, row), sharePanel(problem, run, steps, row), times, predictorPanel(problem, run, row)],
   };

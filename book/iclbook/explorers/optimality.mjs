@@ -1,6 +1,6 @@
 // One head on three unequal tasks: where it looks, what it gives up, and what others would lose.
 
-import { format } from "./chart.mjs";
+import { count, format } from "./chart.mjs";
 import { multiTask, oneHead } from "./multihead.mjs";
 import { bayes, bound, ownHead, ridge } from "./risks.mjs";
 import { explorer } from "./shell.mjs";
@@ -41,8 +41,8 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
   const tones = [0, 1, 2, 3, "theory"];
   return {
     summary: `One head spends ${looks.join(", ")} of its attention on the three tasks, with μ ${adds.join(", ")}: `
-      + `${lost.length ? `it gives up task ${lost.join(" and ")}` : "it keeps all three"}. Losses at ${context} examples: ${said}; the bound is that of `
-      + `${heads} ${heads === 1 ? "head" : "heads"}.`,
+      + `${lost.length ? `it gives up task ${lost.join(" and ")}` : "it keeps all three"}. Losses at ${count(context, "example")}: ${said}; the bound is that of `
+      + `${count(heads, "head")}.`,
     panels: [
       {
         title: "Where one head looks, by the third task's signal", cursor: s3, moves: "s3", x: { label: "signal of task 3", min: SIGNALS[0], max: SIGNALS[1], log: true },

@@ -43,15 +43,23 @@ export function passes({ step }, series, level) {
   return step[row - 1] + ((level - series[row - 1]) / (series[row] - series[row - 1])) * (step[row] - step[row - 1]);
 }
 
+// When each eigenvector is half learned; null where it is not.
+const halves = (problem, run) => Array.from(learned(problem), (end, d) =>
+  passes(run, column(run, run.m, problem.a.length ** 2, d * (problem.a.length + 1)), end / 2));
+export const went = (problem, run) => [
+  { name: "eigenvectors half learned at step", value: halves(problem, run).map((at) => (at === null ? "–" : format(Math.round(at)))).join(", ") },
+  { name: "loss at the end", value: run.loss.at(-1) },
+];
+
 // The run in words: where the loss goes, and when each eigenvector is half learned.
 export function course(problem, run, row) {
-  const dim = problem.a.length, ends = learned(problem), names = axis(dim);
-  const times = names.map((name, d) => [passes(run, column(run, run.m, dim * dim, d * dim + d), ends[d] / 2), name])
-    .filter(([at]) => at !== null).sort(([a], [b]) => a - b);
+  const dim = problem.a.length, names = axis(dim), all = halves(problem, run).map((at, d) => [at, names[d]]);
+  const times = all.filter(([at]) => at !== null).sort(([a], [b]) => a - b), wait = all.filter(([at]) => at === null).map(([, name]) => name);
   const together = times.length === dim && times.at(-1)[0] - times[0][0] < 1;
   const words = (together ? [[times[0][0], "all eigenvectors"]] : times).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
-  return `Half learned: ${words.length ? words.join(", ") : "no eigenvector"}. The loss falls from ${format(run.loss[0])} to `
-    + `${format(run.loss.at(-1))} in ${format(run.step.at(-1))} steps; at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
+  const [from, to] = [run.loss[0], run.loss.at(-1)].map(format), way = from === to ? `stays at ${to}` : `falls from ${from} to ${to}`;
+  return `Half learned: ${words.length ? words.join(", ") : "no eigenvector"}${words.length && wait.length ? `; not yet ${wait.join(", ")}` : ""}. The loss ${way} in ${format(run.step.at(-1))} steps; `
+    + `at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
 }
 
 // The learning rate past which a run cannot stay where training ends; its slider is marked there.

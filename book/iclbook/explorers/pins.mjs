@@ -9,13 +9,14 @@ export const words = (control, value) => (control.type === "choice" ? String(con
   : control.type === "spectrum" ? value.map(format).join(", ")
   : control.type === "points" ? count(value.length / 3, "point") : format(value));
 
-// How a run ended: what the explorer says, or the last point of its first curve.
-function ending({ end, panels }) {
-  if (end) return end;
+// How a run went: what the explorer says, or the last point of its first curve.
+function results({ ends, panels }) {
+  if (ends) return ends;
   const { series } = panels.find((each) => each.series);
   const { name, y } = series.find((each) => !each.dots && !each.dashed && !each.pale) ?? series[0];
-  return { name: `${name} at the end`, value: y.length ? y[y.length - 1] : NaN };
+  return [{ name: `${name} at the end`, value: y.length ? y[y.length - 1] : null }];
 }
+const written = ({ value }) => (typeof value === "string" ? value : Number.isFinite(value) ? format(Number(value.toPrecision(4))) : "–");
 
 export function compare({ controls, state, drawing, restore, changed }) {
   let pins = [];
@@ -24,7 +25,7 @@ export function compare({ controls, state, drawing, restore, changed }) {
   const settings = controls.filter(({ key }) => key !== "at");
   const seed = settings.find(({ key }) => key === "seed");
   // one click for what a second start would have done
-  const other = seed ? button("Another seed beside it", () => {
+  const other = seed ? button("Add another seed", () => {
     const now = state();
     pin();
     restore({ ...now, seed: now.seed < seed.max ? now.seed + 1 : seed.min });
@@ -35,7 +36,7 @@ export function compare({ controls, state, drawing, restore, changed }) {
     const { panels, ...rest } = drawing();
     const own = panels.map(({ series = [], ...panel }) => ({ ...panel, series: series.filter((each) => !each.pale && !each.dashed) }));
     const letter = [...LETTERS].find((each) => pins.every((one) => one.letter !== each));
-    pins.push({ letter, state: state(), panels: own, end: ending({ ...rest, panels: own }) });
+    pins.push({ letter, state: state(), panels: own, ends: results({ ...rest, panels: own }) });
     update();
   }
   function update() {
@@ -58,17 +59,17 @@ export function compare({ controls, state, drawing, restore, changed }) {
   function tell() {
     element.hidden = pins.length === 0;
     if (!pins.length) return;
-    const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state: state(), end: ending({ ...rest, panels }) }];
+    const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state: state(), ends: results({ ...rest, panels }) }];
     const differ = settings.filter(({ key }) => new Set(all.map((each) => String(each.state[key]))).size > 1);
     const cells = (tag, list) => list.map((each) => (each instanceof Node ? make("td", {}, each) : make(tag, {}, each)));
     const focused = document.activeElement?.dataset.pin;
     table.replaceChildren(
-      make("caption", {}, `What was tried${seed ? ". A seed draws the same weights each time: runs with one setting changed start alike." : ""}`),
-      make("thead", {}, make("tr", {}, ...[["curves", ...differ.map(({ label }) => label), all[0].end.name].map((each) => make("th", { scope: "col" }, each)),
+      make("caption", {}, `What was tried${seed ? ". A seed draws all that is random, the same each time: runs with one setting changed start alike." : ""}`),
+      make("thead", {}, make("tr", {}, ...[["curves", ...differ.map(({ label }) => label), ...all[0].ends.map(({ name }) => name)].map((each) => make("th", { scope: "col" }, each)),
         make("td", {})].flat())),
-      make("tbody", {}, ...all.map(({ letter, state: had, end }) => make("tr", { "data-tags": `pinned ${letter}` },
+      make("tbody", {}, ...all.map(({ letter, state: had, ends }) => make("tr", { "data-tags": `pinned ${letter}` },
         make("th", { scope: "row" }, letter),
-        ...cells("td", [...differ.map((each) => words(each, had[each.key])), format(Number(end.value.toPrecision(4)))]),
+        ...cells("td", [...differ.map((each) => words(each, had[each.key])), ...ends.map(written)]),
         letter === "now" ? make("td", {}) : make("td", {},
           button("Back to it", () => restore(had), { "aria-label": `Back to ${letter}`, "data-pin": `back ${letter}` }), " ",
           button("Remove", () => { pins = pins.filter((each) => each.letter !== letter); update(); pinning.focus(); },
@@ -76,5 +77,5 @@ export function compare({ controls, state, drawing, restore, changed }) {
     );
     if (focused) table.querySelector(`[data-pin="${focused}"]`)?.focus();
   }
-  return { element, buttons, add, tell };
+  return { element, buttons, add, tell, pinned: () => pins };
 }

@@ -2,7 +2,7 @@
 
 import { format } from "./chart.mjs";
 import { descend, start } from "./engine.mjs";
-import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel } from "./panels.mjs";
+import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, went } from "./panels.mjs";
 import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
 import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
@@ -33,11 +33,7 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) 
 
 export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }, row) {
   const dim = problem.a.length, e = axis(dim), size = 1.12 * Math.max(...e.map((_, d) => headLimit(problem, d)));
-  const keys = new Float64Array(heads * dim);
-  for (let h = 0; h < heads; h++) {
-    const key = run.k.subarray((row * heads + h) * dim, (row * heads + h + 1) * dim), length = Math.hypot(...key);
-    for (let d = 0; d < dim; d++) keys[h * dim + d] = Math.abs(key[d]) / length;
-  }
+  const keys = run.k.subarray(row * heads * dim, (row + 1) * heads * dim).map(Math.abs);
   // time in steps: both coefficients of the flow times the learning rate
   const paced = { a: problem.a.map((each) => lr * each), b: problem.b.map((each) => lr * each) };
   const theory = owner.filter(Boolean).map(({ d, sign, half }) => {
@@ -50,6 +46,7 @@ export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }
   }));
   return {
     note: leaving(run, lr, edge),
+    ends: went(problem, run),
     summary: `Theory's plateaus are at ${levels.map(format).join(", ")}. ${course(problem, run, row)}`,
     panels: [
       lossPanel(run, levels, steps, row),
@@ -59,8 +56,8 @@ export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }
         series: [...values, ...theory],
       },
       {
-        title: "Keys: |cosine| with each eigenvector", x: { label: "eigenvector" }, y: { label: "head" },
-        heat: { rows: owner.map((_, h) => h + 1), columns: e, values: keys, max: 1 },
+        title: "Keys: size along each eigenvector", x: { label: "eigenvector" }, y: { label: "head" },
+        heat: { rows: owner.map((_, h) => h + 1), columns: e, values: keys, max: Math.max(1e-3, ...run.k.slice(-heads * dim).map(Math.abs)) },
       },
       predictorPanel(problem, run, row),
     ],

@@ -1,9 +1,9 @@
 // What all explorers share: controls, state, pictures, links, export, and the text that is announced.
 //
-//   explorer({ name, compute(state, data) → result, show(result, state, row) → { panels, summary, note, end } })
+//   explorer({ name, compute(state, data) → result, show(result, state, row) → { panels, summary, note, ends } })
 //
 // `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it stands.
-// `result.edge` has settings past which words warn ({ lr: 2.9 }), `end` ({ name, value }) how a run ended.
+// `result.edge` has settings past which words warn ({ lr: 2.9 }), and `show` may say how it went: `ends` ([{ name, value }]).
 // `effort(state)` are a run's multiply-adds: more than HEAVY are done away from the page's thread (aside.mjs).
 // `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked. Modules export both by these names.
 // `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
@@ -36,6 +36,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
     // ---- what is there to see
     const notice = make("p", { class: "ex-notice", role: "status", hidden: true });
     const say = (words) => { notice.textContent = words; notice.hidden = !words; };
+    const copied = make("p", { class: "ex-copied", role: "status" }), tell = (words) => { copied.textContent = words; };
     const summary = make("p", { class: "ex-summary", id: `ex-summary-${number}`, "aria-live": "polite" });
     const stage = make("div", { class: "ex-panels", role: "group", "aria-label": "pictures", "aria-describedby": summary.id });
     const inputs = new Map(controls.filter(({ key }) => key !== "at")
@@ -55,15 +56,15 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
     const guides = [guess, presets].map((each) => each(
       { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, assume }));
     const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
-    const fold = button("", () => { small = Boolean(!shown && lead.length); shown = shown || !lead.length ? null : lead; unfold(); },
-      { class: "ex-fold" });
+    const fold = button("", () => { shown = shown ? null : lead; unfold(); }, { class: "ex-fold" });
+    const more = button("", () => { small = !small; unfold(); }, { class: "ex-fold" });
     const actions = make("div", { class: "ex-actions" }, run, ...tries.buttons, button("Reset", reset),
       ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
-    const waits = make("figure", { class: "ex-still" }, still || "", make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
+    const waits = make("figure", { class: "ex-still" }, make("div", { tabindex: 0, role: "group", "aria-label": "a recorded run" }, still || ""), make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, summary, tries.element, actions);
+      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, more, summary, tries.element, actions, copied);
 
     // ---- state
     function change(key, value) {
@@ -88,6 +89,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       model.save_changes();
       part();
       display();
+      unfold();
       refresh(true);
     }
     function display() {
@@ -121,13 +123,15 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       }
       return before;
     }
+    // What a link shows is all that is shown; of an explorer that is small at first, what was set elsewhere too.
     function unfold() {
-      const hides = (key) => shown !== null && !shown.includes(key);
-      for (const [key, input] of inputs) input.element.hidden = hides(key);
-      const few = shown !== null;
-      fold.hidden = !few && !lead.length;
-      fold.textContent = few ? "All settings and pictures" : "Fewer settings and pictures";
-      fold.setAttribute("aria-expanded", !few);
+      const set = (key) => shown === lead && String(state[key]) !== String(first[key]);
+      for (const [key, input] of inputs) input.element.hidden = shown !== null && !shown.includes(key) && !set(key);
+      fold.hidden = !lead.length || (shown !== null && shown !== lead);
+      for (const [each, few, what] of [[fold, shown !== null, "settings"], [more, small, "pictures"]]) {
+        each.textContent = `${few ? "All" : "Fewer"} ${what}`;
+        each.setAttribute("aria-expanded", !few);
+      }
       refresh(false);
     }
 
@@ -165,12 +169,14 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       for (const panel of drawing.panels) if (row !== null && panel.cursor === result.step[row]) panel.moves ??= "at";
       tries.add(drawing);
       for (const [key, input] of inputs) input.mark?.(result?.edge?.[key] ?? null);
+      const seenAtFirst = drawing.panels[0].wide ? 1 : 2;  // what is seen of one that is small at first
+      more.hidden = !lead.length || drawing.panels.length <= seenAtFirst;
       while (pictures.length < drawing.panels.length) pictures.push(makePicture());
       const wide = width / unit, columns = wide < 620 ? 1 : 2;
       stage.style.setProperty("--columns", columns);
       pictures.forEach((picture, i) => {
         const panel = drawing.panels[i];
-        picture.figure.hidden = !panel || (small && i >= (drawing.panels[0].wide ? 1 : columns));  // one row
+        picture.figure.hidden = !panel || (small && i >= seenAtFirst);
         if (!panel) return;
         picture.caption.textContent = panel.title;
         const whole = panel.wide && columns === 2;
@@ -207,13 +213,14 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
 
     // ---- out of the page
     async function copy(keys = null) {
-      const link = location.href.split("#")[0] + encode(id, controls, state, keys ?? (shown === (lead.length ? lead : null) ? null : shown ?? ["all"]));
+      const kept = shown !== null && shown !== lead ? shown : lead.length && (shown === null || !small) ? ["all"] : null;
+      const link = location.href.split("#")[0] + encode(id, controls, state, keys ?? kept);
       history.replaceState(history.state, "", link);  // what is seen is there again after a reload
       try {
         await navigator.clipboard.writeText(link);
-        say("The link is copied.");
+        tell("The link is copied.");
       } catch {
-        say(`The link: ${link}`);
+        tell(`The link: ${link}`);
       }
     }
     // a teacher's link, with some of the controls
@@ -223,11 +230,15 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       const chosen = () => boxes.filter(([, box]) => box.checked).map(([key]) => key);
       return make("details", { class: "ex-lesson" }, make("summary", {}, "Link with fewer controls"),
         make("div", { role: "group", "aria-label": "controls that the link shows" }, ...boxes.map(label),
-          button("Copy this link", () => (chosen().length ? copy(chosen()) : say("Choose the controls that the link shows.")))));
+          button("Copy this link", () => (chosen().length ? copy(chosen()) : tell("Choose the controls that the link shows.")))));
     }
     function download() {
       const quote = (each) => (/[",\n]/.test(each) ? `"${String(each).replaceAll('"', '""')}"` : each);
-      const settings = controls.map(({ key }) => `# ${key}: ${JSON.stringify({ ...seen, at: state.at }[key])}`);
+      // what is set, by the names on the page, of each curve that was pinned too; and what x and y are
+      const said = (had) => controls.map(({ key, label }) => `${label} (${key}): ${JSON.stringify(had[key])}`);
+      const settings = [...said({ ...seen, at: state.at }), ...tries.pinned().flatMap(({ letter, state: had }) => said(had).map((each) => `${letter}: ${each}`)),
+        ...drawing.panels.map(({ title: of, x, y, heat }) => `${of}: ${heat ? `series is ${y.label || "the row"}, x ${x.label}` : `x is ${x.label}, y ${y.label}`}`)]
+        .map((each) => `# ${each}`);
       const table = [["panel", "series", "x", "y"], ...drawing.panels.flatMap(rows)];
       const text = [`\ufeff# ${title}`, ...settings, ...table.map((row) => row.map(quote).join(","))].join("\n");
       const link = make("a", { download: `${id}.csv`, href: URL.createObjectURL(new Blob([text, "\n"], { type: "text/csv" })) });

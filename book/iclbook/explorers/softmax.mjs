@@ -23,9 +23,9 @@ export function live(state, report) {
     return { stop() {}, pause() {}, step() {} };
   }
   hand.onerror = fail;
-  hand.onmessage = ({ data: { rows: more, at, ...rest } }) => {
+  hand.onmessage = ({ data: { rows: more, at, edges, ...rest } }) => {
     rows.push(...more);
-    report({ rows, ...rest, clock: told(rest.left ?? at) });
+    report({ rows, ...rest, edges, edge: edges && { lr: Math.min(...edges) }, clock: told(rest.left ?? at) });
   };
   hand.postMessage({ begin: { ...state } });
   return {
@@ -54,7 +54,7 @@ export function untrained({ eigenvalues, context, kind, heads, init, seed }) {
 function tokenPanels(state, given) {
   const { like, answer, tokens } = untrained(state), [softmax, linear] = given ?? tokens, length = like.length;
   const order = like.map((_, n) => n).sort((a, b) => (a === length - 1) - (b === length - 1) || like[a] - like[b]);
-  const x = { label: "token, by likeness to the query", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
+  const x = { label: "tokens, least to most like the query; last, it", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
   const sharp = softmax.looks.map((look) => sum(look.map((each) => each * each))), lead = Math.max(0, sharp.indexOf(Math.max(...sharp)));
   const look = order.map((n) => softmax.looks[lead][n]), adds = [softmax, linear].map(({ adds: all }) => order.map((n) => all[n]));
   const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));
@@ -73,7 +73,7 @@ function tokenPanels(state, given) {
 }
 
 export function show(result, state) {
-  const { rows, done, left, clock } = result ?? { rows: [], left: null, rises: [0, 0] };
+  const { rows, done, left, clock, edges } = result ?? { rows: [], left: null, rises: [0, 0] };
   const { eigenvalues, context, kind, heads, steps } = state;
   const x = { label: "step", min: 0, max: steps }, step = rows.map(({ at }) => at), last = rows.at(-1)?.losses ?? [NaN, NaN];
   const levels = plateaus(population(eigenvalues, context)), top = 1.15 * sum(eigenvalues), merged = kind === "merged";
@@ -87,8 +87,8 @@ export function show(result, state) {
     note: notes(result ?? { left: null, rises: [0, 0] }, state),
     summary: rows.length
       ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
-      + `linear theory ends at ${format(levels.at(-1))}.` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
-    end: { name: "softmax at the end", value: last[0] },
+      + `linear theory ends at ${format(levels.at(-1))}.${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
+    ends: NAMES.map((name, i) => ({ name: `${name} at the end`, value: last[i] })),
     panels: !rows.length ? bars : [
       {
         title: `Loss of ${kind} attention`, x, y: { label: "mean squared error", min: 0, max: top }, levels: kept,

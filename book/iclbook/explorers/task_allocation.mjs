@@ -74,7 +74,7 @@ export function compute(state) {
 function account(finished, horizon) {
   const said = finished.flatMap((by, i) => (by.length ? [`task ${i + 1} by head${by.length > 1 ? "s" : ""} ${by.join(" and ")}`] : []));
   return `By time ${format(horizon)}, ${said.length} of ${finished.length} ${finished.length > 1 ? "tasks" : "task"} `
-    + `${said.length === 1 ? "is" : "are"} done${said.length ? `: ${said.join(", ")}` : ""}.`;
+    + `${said.length === 1 ? "is" : "are"} done (Σ μω past half of its limit)${said.length ? `: ${said.join(", ")}` : ""}.`;
 }
 
 export function show({ step, path, losses, owner, ends, finished, limit, phases }, state, row) {
@@ -89,10 +89,10 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
   const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: `limit of ${key === "mu" ? "μ" : "ω"}`, label: false }));
   const peak = (rows) => 1.1 * Math.max(...rows.map((each) => Math.max(...each)));
   const share = path.omega[row].map((each, i) => each * path.mu[row][i]);
-  const all = finished.every((by) => by.length);
+  const all = finished.every((by) => by.length), tied = finished.some((by) => by.length > 1);
   return {
-    summary: `${account(finished, horizon)} At time ${format(Number(cursor.toFixed(2)))} the loss is `
-      + `${format(losses[row])}; the limit is ${format(limit)}${all ? "" : " if the heads that lead now win the rest"}.`
+    summary: `At time ${format(Number(cursor.toFixed(2)))} the loss is ${format(losses[row])}. ${account(finished, horizon)} `
+      + `The limit of the loss is ${format(limit)} by formula${all ? "" : ", if the heads that lead now win the rest"}${tied ? ", if one head wins each task" : ""}.`
       + (phases[0] === null ? "" : ` Warm-up ends at ${format(Number(phases[0].toFixed(2)))}.`),
     panels: [
       {

@@ -159,7 +159,33 @@ export function trainee(softmax, model, data, lr) {
       }
     return loss;
   };
-  return { step, form, w, v, key, query };
+  return { step, form, w, v, key, query, lr, moved: kind === "merged" ? [v, w] : [v, key, query] };
+}
+
+// 2/sharpness of the loss where a model stands: no larger learning rate can stay there. By power iteration on
+// differences of the gradient, which a step from either side shows; shifted, so that a saddle's way down is passed over.
+export function edge({ step, moved, lr }) {
+  const here = moved.map((each) => each.slice()), reach = 1e-4;
+  const gradientAt = (x, sign) => {
+    moved.forEach((each, k) => each.forEach((_, i) => { each[i] = here[k][i] + sign * reach * x[k][i]; }));
+    const from = moved.map((each) => each.slice());
+    step();
+    return moved.map((each, k) => each.map((value, i) => (from[k][i] - value) / lr));
+  };
+  const dot = (a, b) => a.reduce((total, each, k) => total + each.reduce((sum, value, i) => sum + value * b[k][i], 0), 0);
+  let x = here.map((each) => each.map((_, i) => Math.sin(i + 1))), size = 0, shift = 0;
+  for (let round = 0; round < 300; round++) {
+    const length = Math.sqrt(dot(x, x)), before = size;
+    x = x.map((each) => each.map((value) => value / length));
+    const [up, down] = [gradientAt(x, 1), gradientAt(x, -1)];
+    const turned = up.map((each, k) => each.map((value, i) => (value - down[k][i]) / (2 * reach)));
+    size = dot(turned, x);
+    if (round === 20) shift = Math.sqrt(dot(turned, turned));
+    else if (round > 20 && Math.abs(size - before) <= 1e-6 * Math.abs(size)) break;
+    x = turned.map((each, k) => each.map((value, i) => value + shift * x[k][i]));
+  }
+  moved.forEach((each, k) => each.set(here[k]));
+  return 2 / size;
 }
 
 // The worker itself: told a setting, it trains both models a slice of time after another.
@@ -172,7 +198,7 @@ export function work() {
     for (let n = 0; n < atMost && run.left === null && run.at <= run.steps && performance.now() < until; n++, run.at++) {
       // the heads are those that have this loss: from before the step
       const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
-      if (run.at === run.steps) run.tokens = seen();
+      if (run.at === run.steps) [run.tokens, run.edges] = [seen(), run.models.map(edge)];
       const losses = run.models.map((each) => each.step());
       if (!losses.every((each) => each < 1e3)) run.left = run.at;
       losses.forEach((each, i) => { run.rises[i] += each > run.last[i] * (1 + 1e-9); });
@@ -181,8 +207,8 @@ export function work() {
     }
     const done = run.at > run.steps || run.left !== null;
     if (!done) run.tokens = seen();
-    const { rises, left, rows, tokens } = run;
-    postMessage({ rows: rows.splice(0), tokens, at: Math.min(run.at, run.steps), done, left, rises });
+    const { rises, left, rows, tokens, edges } = run;
+    postMessage({ rows: rows.splice(0), tokens, edges, at: Math.min(run.at, run.steps), done, left, rises });
     return done;
   };
   const go = () => { waiting = advance(Infinity) ? null : setTimeout(go, 0); };

@@ -44,7 +44,7 @@ export function show({ task, step, losses, own, done, level, times, byShare }, {
   const said = times.flatMap((each, i) => (each === null ? [] : [`task ${i + 1} at ${format(Number(each.toFixed(1)))}`]));
   return {
     summary: `${share === 0 ? "Linear attention" : share === 1 ? "Softmax" : `A share of ${format(share)} softmax, which counts as ${format(Number((share * share).toPrecision(3)))}`}: `
-      + `half done ${said.length ? said.join(", ") : "by then is no task"}. At time ${format(Number(cursor.toFixed(1)))} the loss is ${format(losses[row])}; `
+      + `${said.length ? `half done ${said.join(", ")}` : "no task is half done by then"}. At time ${format(Number(cursor.toFixed(1)))} the loss is ${format(losses[row])}; `
       + `with a head for each task it ends at ${format(level.at(-1))}, between ${format(byShare[0])} for linear attention and ${format(byShare.at(-1))} for softmax.`,
     panels: [
       {

@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import pytest
 from chapters import chapters
 from conftest import close
 
@@ -51,6 +52,8 @@ def test_the_numbers_are_those_that_are_drawn():
     said = {name: data.words(axes) for name, axes in data.panels(whole.figure).items()}
     assert said["a"] == {"x": "t", "y": "loss"} and said["e"]["value"] == "share"
     assert said["c"]["y ticks"] == {"0": "least squares", "1": "none"}
+    with pytest.raises(ValueError, match=r"^suffix takes one of \.png, \.svg, \.csv, not '\.pdf'$"):
+        whole.file(".pdf")
 
 
 def test_every_curve_of_a_chapter_has_a_name_and_the_numbers_that_are_said_of_it(monkeypatch):

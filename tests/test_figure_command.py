@@ -1,27 +1,21 @@
 """Every figure can be drawn by its name, by the cells of its chapter, and says which it is."""
 
-import ast
 import csv
 import json
 import re
-from collections import defaultdict
 from pathlib import Path
 from xml.etree import ElementTree
 
 import figure_table
 import nbformat
-import numpy as np
 import prose
 import pytest
 import yaml
 from chapters import chapters
-from conftest import close
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from iclbook import CITE, chapter, plot
+from iclbook import CITE, chapter
 from iclbook.__main__ import main
-from iclbook.plot import data
-from iclbook.plot.panels import listed
 from iclcore import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +84,22 @@ def test_every_picture_of_a_chapter_has_a_name(name):
     ]
     assert [figure.place for figure in found] == shown
     assert all(len(figure.plain) > 5 and "<!--" not in figure.says for figure in found)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_under_each_figure_a_link_leads_to_the_command_that_writes_its_data(name):
+    """On the built pages; a drawing has none."""
+    pages = ROOT / "_build" / "html" / "book"
+    page, table = ((pages / f"{each}.html").read_text() for each in (name, "reproduce"))
+    link = r'href="reproduce.html#(data-\S+)" title="python -m iclbook figure (\S+) --save F.csv">'
+    linked = re.findall(link, page)
+    found = chapter.figures(name, chapter.read(CHAPTERS[name])).values()
+    assert [own for _, own in linked] == [
+        each.name for each in found if figure_table.has_data(each)
+    ]
+    for row, own in linked:
+        _, _, after = table.partition(f'id="{row}"')
+        assert own in after.partition("</tr>")[0]
 
 
 def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_chapter, capsys):
@@ -183,96 +193,6 @@ def test_a_files_head_says_what_was_set_and_how_it_is_cited(in_folder, one_chapt
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     facts = cited["authors"][0]["name"], cited["title"], cited["date-released"].year
     assert ". ".join(map(str, facts)).lower() + f". version {__version__}" == CITE.lower()
-
-
-def test_the_numbers_are_those_that_are_drawn():
-    """Of every kind of thing that panels draw, to the last digit."""
-    x, third = np.geomspace(1, 100, 7), 1 / 3
-    panels = [
-        plot.lines({"a": (x, third * x)}, {"a": (x, x)}, levels=[third], xlabel="t", ylabel="loss"),
-        plot.dots({"b": (x[:2], x[:2], [third, 0.5])}, {"told": (x, -x)}),
-        plot.bars({"least squares": third, "none": 0.0}, 2.0),
-        plot.coefficients(np.array([0, third]), np.array([1.0, -1]), "of a target"),
-        plot.chart(x[:3], x, np.outer(x, x[:3]) / 1e4, {"edge": (x, x)}, "beta", "alpha", "share"),
-        plot.winners(np.array([1, 1]), x[:2], x[:2], "loss"),
-    ]
-    whole = plot.figure(*(panels[i : i + 2] for i in (0, 2, 4)))
-    found = defaultdict(list)
-    for panel, series, curve, drawn, *point in data.rows(whole.figure):
-        found[panel, series, drawn, curve].append(point)
-    points = {key: list(map(list, zip(*rows, strict=True))) for key, rows in found.items()}
-    none = [None] * 7
-    assert points["a", "a", "line", 1] == [list(x), list(third * x), none]
-    assert points["a", "a, theory", "dashed", 1] == [list(x), list(x), none]
-    assert points["a", "level 0", "dashed", 1] == [[None], [third], [None]]
-    assert points["b", "b", "marks", 1][:2] == [list(x[:2])] * 2
-    ends = [x[0] - third, x[0] + third, x[1] - 0.5, x[1] + 0.5]
-    assert points["b", "b, error", "error bar", 1][:2] == [[x[0]] * 2 + [x[1]] * 2, ends]
-    assert points["b", "told", "dashed", 1][1] == list(-x)
-    assert points["c", "prediction", "bar", 1][:2] == [[third, 0.0], [0.0, 1.0]]
-    assert points["c", "answer", "dashed", 1] == [[2.0], [None], [None]]
-    assert points["d", "target", "bar", 1][:2] == [[-0.2, 0.8], [0, third]]
-    across, up, value = points["e", "share", "cell", 1]
-    close(
-        across, np.tile(x[:3], 7), 1e-11
-    )  # mesh edges, back to where they came from, in 12 digits
-    close(up, np.repeat(x, 3), 1e-11)
-    assert value == list(np.ravel(np.outer(x, x[:3]) / 1e4))
-    assert points["f", "runs, moved sideways", "marks", 1][1] == list(x[:2])
-    said = {name: data.words(axes) for name, axes in data.panels(whole.figure).items()}
-    assert said["a"] == {"x": "t", "y": "loss"} and said["e"]["value"] == "share"
-    assert said["c"]["y ticks"] == {"0": "least squares", "1": "none"}
-
-
-def test_every_curve_of_a_chapter_has_a_name_and_the_numbers_that_are_said_of_it(monkeypatch):
-    drawn, make = [], plot.figure
-    monkeypatch.setattr(plot, "figure", lambda *rows: drawn.append(make(*rows)) or drawn[-1])
-    cells = chapter.read(CHAPTERS["task"])
-    found = list(chapter.figures("task", cells).values())
-    chapter.draw(found[-1], cells, {})
-    assert len(drawn) == len(found)
-    for each in drawn:
-        marks = defaultdict(list)
-        for _, series, _, how, _, y, _ in data.rows(each.figure):
-            assert series
-            if how == "marks":
-                marks[series].append(y)
-    said = dict(re.findall(r"Marks, ([^:]+): (.+?)\.(?= [A-Z]|$)", drawn[-1].alt))
-    assert len(said) == 4 and said == {name: listed(y, ".3g") for name, y in marks.items()}
-
-
-DRAWS = {
-    "axhline",
-    "axvline",
-    "bar",
-    "barh",
-    "errorbar",
-    "imshow",
-    "pcolormesh",
-    "plot",
-    "scatter",
-    "step",
-}
-DRAWINGS = {"diagrams.py", "style.py"}  # without numbers
-
-
-def test_no_panel_draws_what_has_no_name():
-    """A call that draws gives a label, itself or in a style made for it: read off the panels' text."""
-    nameless, seen = [], 0
-    for path in Path(plot.__file__).parent.glob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match call:
-                case ast.Call(
-                    ast.Attribute(ast.Name("axes" | "part" | "panel"), name), keywords=given
-                ):
-                    if name in DRAWS and path.name not in DRAWINGS:
-                        seen += 1
-                        own = any(
-                            k.arg == "label" or (k.arg is None and ast.unparse(k.value) == "style")
-                            for k in given
-                        )
-                        nameless += [] if own else [f"{path.name}:{call.lineno}"]
-    assert seen > 40 and not nameless
 
 
 def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, one_chapter, capsys):

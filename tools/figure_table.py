@@ -1,4 +1,5 @@
-"""Sphinx directive `figure-table`: every figure of the chapters with its command, seconds and numbers.
+"""Sphinx directive `figure-table`: every figure of the chapters with its command, seconds and numbers,
+and under each figure a link to it.
 
 All of it is read from the notebooks: what a figure shows from its caption, the numbers from those that the
 text quotes, the seconds from the last execution.
@@ -7,6 +8,7 @@ text quotes, the seconds from the last execution.
 import ast
 import re
 from collections import defaultdict
+from pathlib import Path
 
 import nbformat
 import prose
@@ -16,22 +18,34 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from iclbook import quote
+from iclbook.__main__ import kind
 from iclbook.chapter import Figure, binds, figures, parameters, uses
+
+PAGE = "book/reproduce"  # which has the directive
 
 
 class FigureTable(SphinxDirective):
     """One table for each chapter."""
 
     def run(self):
-        lines = []
+        lines, names = [], []
         for chapter, path in chapters().items():
             rows = list(figures_of(path))
             if rows:
                 self.env.note_dependency(str(path))
                 lines += ["", f"**{{doc}}`{chapter}`**", "", *table(rows)]
+                names += [figure.name for figure, _, _ in rows]
         holder = nodes.container(classes=["figure-table"])
         self.state.nested_parse(StringList(lines, source=self.env.docname), 0, holder)
+        shown = [row for body in holder.findall(nodes.tbody) for row in body.findall(nodes.row)]
+        for name, row in zip(names, shown, strict=True):
+            row["ids"].append(place(name))
         return [holder]
+
+
+def place(name: str) -> str:
+    """The id of a figure's row."""
+    return f"data-{nodes.make_id(name)}"
 
 
 def figures_of(path):
@@ -78,6 +92,28 @@ def table(rows):
         yield f"| {label} | {cell} |"
 
 
+def lead_here(app, doctree):
+    """From under each figure that draws numbers to its row, whose command writes them."""
+    path = Path(app.env.doc2path(app.env.docname))
+    if path.suffix != ".ipynb":
+        return
+    table = app.builder.get_relative_uri(app.env.docname, PAGE)
+    found = figures(path.stem, nbformat.read(path, as_version=4).cells).values()
+    named = {nodes.make_id(each.label): each.name for each in found if has_data(each)}
+    for block in doctree.findall(nodes.figure):
+        for name in (named[each] for each in block["ids"] if each in named):
+            row = nodes.reference("", "Data", refuri=f"{table}#{place(name)}", internal=True)
+            row["reftitle"] = f"python -m iclbook figure {name} --save F.csv"
+            row["classes"].append("figure-data")
+            next(block.findall(nodes.caption)).extend([nodes.Text(" "), row])
+
+
+def has_data(figure: Figure) -> bool:
+    """Whether it has a caption, and is no drawing."""
+    return bool(figure.label) and ".csv" in getattr(kind(figure), "suffixes", ())
+
+
 def setup(app):
+    app.connect("doctree-read", lead_here)
     app.add_directive("figure-table", FigureTable)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

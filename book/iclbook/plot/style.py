@@ -105,7 +105,7 @@ class Figure(Picture):
         said = {"Date": None, "Title": about.get("figure", self.alt)}
         said["Description"] = "\n".join(f"{name}: {each}" for name, each in about.items()) or None
         with rc_context({"svg.hashsalt": "iclbook", "svg.fonttype": "path"}):
-            self.figure.savefig(file, format="svg", metadata=said)
+            self.figure.savefig(file, format="svg", metadata=said, dpi=300)  # of heat maps
         # it is read out as one picture, by what its alt text says
         head, end, rest = file.getvalue().partition("</title>")
         head = head.replace("<svg ", '<svg role="img" ', 1)

@@ -57,6 +57,10 @@ def test_a_page_gets_a_picture_and_the_whole_state(kind):
 def test_a_setting_out_of_range_is_refused(settings, says):
     with pytest.raises((TraitError, ValueError), match=says):
         explorers.RankOne(**settings)
+    explorer = explorers.RankOne()
+    with pytest.raises((TraitError, AttributeError), match=says):
+        for name, value in settings.items():
+            setattr(explorer, name, value)
 
 
 def test_a_module_outside_the_bundles_grammar_is_refused(tmp_path, monkeypatch):

@@ -190,6 +190,10 @@ def test_workflows_and_the_hosted_environment_call_what_there_is():
     said.append(
         json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())["postCreateCommand"]
     )
+    start = ROOT / "binder" / "start"
+    listing = ["git", "ls-files", "--stage", str(start)]
+    mode = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True).stdout
+    assert mode.startswith("100755") and start.read_text().endswith('\nexec "$@"\n')
     text = "\n".join(said)
     commands = re.findall(r"(?:make|tools/make\.py) ([a-z-]+)", text)
     assert {"ready", "book", "test"} <= set(commands) <= set(steps.COMMANDS)

@@ -101,8 +101,7 @@ class Explorer(anywidget.AnyWidget):
     def __init__(self, **settings: Any) -> None:
         unknown = sorted(set(settings) - set(self.keys_moved()))
         if unknown:
-            known = ", ".join(self.keys_moved())
-            raise ValueError(f"{type(self).__name__} takes {known}, not {', '.join(unknown)}")
+            raise ValueError(self._takes(", ".join(unknown)))
         super().__init__(**settings)
         self.title = self.heading
         self.presets, self.guess, self.lead = list(self.PRESETS), self.GUESS or {}, list(self.LEAD)
@@ -116,6 +115,16 @@ class Explorer(anywidget.AnyWidget):
             for key in self.keys_moved()
         ]
         self.on_msg(self._answer)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A misspelt setting would be kept, and move nothing."""
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise AttributeError(self._takes(name))
+        super().__setattr__(name, value)
+
+    @classmethod
+    def _takes(cls, unknown: str) -> str:
+        return f"{cls.__name__} takes {', '.join(cls.keys_moved())}, not {unknown}"
 
     @classmethod
     def keys_moved(cls) -> list[str]:

@@ -229,7 +229,7 @@ class Copy:
                 each.unlink()  # Python knows a file by second and size: two mutants may have the same
         if -code in (signal.SIGXCPU, signal.SIGKILL):
             return "killed: it does not end"
-        by = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE) or [
+        by = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE) or [
             None,
             f"exit code {code}",
         ]

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import nbformat
 import numpy as np
-import prose
 import pytest
 from jaxtyping import install_import_hook
 
@@ -60,6 +58,9 @@ def recorded(chapter: str) -> Callable[[str], float | list[float]]:
 
     nbval holds that the record is what the code gives, so no run is made a second time here.
     """
+    import nbformat  # not above: to load these takes longer than most files of tests
+    import prose
+
     path = Path(__file__).resolve().parent.parent / "book" / f"{chapter}.ipynb"
     record = prose.recorded_numbers(nbformat.read(path, as_version=4))
 

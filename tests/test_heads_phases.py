@@ -89,6 +89,7 @@ def test_training_from_small_starts(length, phi, size, pairs):
     task, omega, mu = pair(length, phi, size)
     known = in_full(task)
     ((end,), _), (advance,) = phases.race(known, omega, mu), phases.advance(known)
+    assert advance > 0  # or what follows has no end
     now, lag, left = 0.0, 0.0, end
     while left > 10 * advance:
         some = [(left / 2, left / 100)]

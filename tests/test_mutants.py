@@ -4,6 +4,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import attacked
+import faults
 import mutants
 import pytest
 
@@ -23,7 +25,7 @@ def spread(values, start=0):
 
 
 def test_each_mutant_is_one_change_of_what_is_computed():
-    found = mutants.mutants(SOURCE)
+    found = faults.mutants(SOURCE)
     assert {(line, function, change) for line, function, change, _ in found} == {
         (7, "twice", "x < 0 -> x >= 0"),
         (7, "twice", "0 -> 1"),
@@ -33,7 +35,7 @@ def test_each_mutant_is_one_change_of_what_is_computed():
         (12, "spread", "np.max -> np.min"),
         (12, "spread", "np.subtract(values, start) -> np.subtract(start, values)"),
     }
-    plain = mutants.ast.unparse(mutants.ast.parse(SOURCE)).splitlines()
+    plain = faults.ast.unparse(faults.ast.parse(SOURCE)).splitlines()
     for *_, source in found:
         pairs = zip(plain, source.splitlines(), strict=True)
         assert sum(one != other for one, other in pairs) == 1
@@ -53,7 +55,7 @@ def small(tmp_path, monkeypatch):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     (root / "tools").mkdir()
-    for name in ("mutants.py", "make.py", "workplace.py", "guard.py"):
+    for name in ("mutants.py", "faults.py", "attacked.py", "make.py", "workplace.py", "guard.py"):
         shutil.copy(tools / name, root / "tools")
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     monkeypatch.setattr(mutants, "ROOT", root)
@@ -64,11 +66,27 @@ def small(tmp_path, monkeypatch):
 def test_a_fault_is_noticed_or_not_and_compiled_code_is_compiled_anew(small):
     reached = small.reached(["tests/test_sums.py"])
     tests = mutants.Tests(reached)
-    assert tests.of("sums.py", "spread")[0] == ["tests/test_sums.py::test_spread"]
-    faults = {change: (function, source) for _, function, change, source in mutants.mutants(SOURCE)}
+    assert tests.of("sums.py", "spread")[0] == "tests/test_sums.py::test_spread"
+    made = {change: (function, source) for _, function, change, source in faults.mutants(SOURCE)}
     for function, source, told in (
         ("twice", SOURCE, "survived 2"),
-        (*faults["2 -> 3"], "killed"),
+        (*made["2 -> 3"], "killed by tests/test_sums.py::test_twice"),
         ("spread", SOURCE.replace("x < 0", "x < 1"), "survived 2"),
     ):
         assert small.verdict(tests, "sums.py", function, source).startswith(told), source
+
+
+def test_what_is_called_equivalent_can_still_be_made():
+    assert mutants.equivalent()
+    for module, line, change in mutants.equivalent():
+        each = faults.mutants((mutants.PACKAGE / module).read_text())
+        made = {(mutants.line_of(module, at), what) for at, _, what, _ in each}
+        assert (line, change) in made
+
+
+def test_a_row_replaces_its_own_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(attacked, "TABLE", tmp_path / "attacked.csv")
+    attacked.tell([["two", "2", "0", "b"], ["one", "1,000", "0", "a"]])
+    attacked.tell([["two", "3", "1", "c"]])
+    rows = attacked.TABLE.read_text().splitlines()[1:]
+    assert rows == ['one,"1,000",0,a', "two,3,1,c"]

@@ -4,11 +4,10 @@ What a test tried is counted. At the end of a long run the count of each test th
 the table on the reproduce page. Addresses of explorers are tried where the browser is, in tests/browser.
 """
 
-import csv
 import os
 from collections.abc import Callable
-from pathlib import Path
 
+import attacked
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,8 +15,6 @@ LONG = "LONG" in os.environ
 collect_ignore = (
     [] if LONG else ["test_faults.py"]
 )  # of each the first is in test_sweep and test_cli
-TABLE = Path(__file__).resolve().parents[2] / "book/iclbook/data/attacked.csv"
-HEADER = ["what is tried", "how many", "lost", "command"]
 counts: dict[str, tuple[str, int]] = {}
 
 
@@ -68,14 +65,8 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_sessionfinish(session):
-    """Rows of tests that were not run now stay as they are."""
-    if not LONG or not counts:
-        return
-    rows = {}
-    if TABLE.exists():
-        with TABLE.open(newline="") as file:
-            rows = {row[0]: row for row in list(csv.reader(file))[1:]}
-    for what, (node, number) in counts.items():
-        rows[what] = [what, f"{number:,}", "0", f"``LONG=yes pytest {node}``"]
-    with TABLE.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([HEADER, *sorted(rows.values())])
+    if LONG:
+        attacked.tell(
+            [what, f"{number:,}", "0", f"``LONG=yes pytest {node}``"]
+            for what, (node, number) in counts.items()
+        )

@@ -19,6 +19,7 @@ from iclcore import (
 )
 from iclcore.moments import coefficients, of_population, of_sequences
 from iclcore.stability import balanced_end, even_rate, stable_rate
+from iclcore.theory.linear import escape_integral
 
 TASK = RegressionTask()  # λ = .4 .3 .2 .1, N = 31
 PLATEAUS = (1, 0.6405797101, 0.3773721630, 0.2098045954, 0.1359950716)
@@ -129,6 +130,15 @@ def test_head_course_solves_its_ode():
     for s0 in (1e-2, 1e-4):
         escape = np.array([theory.escape_time(TASK, 1, s0)])
         close(theory.head_course(TASK, 1, escape, s0) / limit, [share], within=(s0 / limit) ** 2)
+
+
+def test_the_escape_integral_is_one():
+    """Of 1/(x²(1 − x³)) = Σ_k x^(3k−2), term by term: −1/x + Σ_{k ≥ 1} x^(3k−1)/(3k − 1) and a constant."""
+    x = np.linspace(0.05, 0.7, 30)
+    terms = 3 * np.arange(1, 60)[:, None] - 1  # 0.7^177 is below rounding
+    series = -1 / x + np.sum(x**terms / terms, axis=0)
+    found = escape_integral(x) - series
+    close(found, np.full(30, found[0]), within=1e-13 * 20)  # rounding of 1/x, which is up to 20
 
 
 @pytest.mark.parametrize("s0", [1e-10, 1e-20, 1e-290])

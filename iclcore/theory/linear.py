@@ -247,12 +247,14 @@ def head_course(
         raise ValueError(f"s0 takes a start of at least {LEAST * end:.6g}, not {s0!r}")
     with np.errstate(over="ignore"):  # of a time beyond all ends
         elapsed = 2 * a * end * np.asarray(time, dtype=float)
-    first = _escape_integral(s0 / end)
+    first = escape_integral(s0 / end)
     x = np.array([_invert(first + tau) for tau in elapsed])
     return end * x
 
 
-def _escape_integral(x: float) -> float:
+def escape_integral(
+    x: Float[np.ndarray, "*points"] | float,
+) -> Float[np.ndarray, "*points"] | float:
     """An antiderivative of 1/(x²(1 − x³)), in partial fractions: rises from −∞ at 0 to ∞ at 1."""
     root = np.sqrt(3)
     return (
@@ -261,16 +263,16 @@ def _escape_integral(x: float) -> float:
 
 
 def _invert(level: float) -> float:
-    """x in (0, 1) with _escape_integral(x) = level."""
+    """x in (0, 1) with escape_integral(x) = level."""
     from scipy.optimize import brentq
 
     # 1 − x is resolved down to e^−40; beyond that s has reached its limit to double precision
     high = 1 - np.exp(-36)
-    if _escape_integral(high) <= level:
+    if escape_integral(high) <= level:
         return 1.0
     # of 1/x, which is above 1: so that the tolerance is relative however small x is
     return 1 / brentq(
-        lambda inverse: _escape_integral(1 / inverse) - level,
+        lambda inverse: escape_integral(1 / inverse) - level,
         1 / high, 2 * (2 + abs(level)), xtol=1e-15, rtol=1e-15,
     )  # fmt: skip
 

@@ -4,23 +4,29 @@
 
 trains them, here or on the workers of a Dask scheduler, and writes the table that the page shows: the
 times of the first drops, and for every tenth start what the escape theory says of them. A run is on
-infinitely many sequences; seed s draws its initial weights.
+infinitely many sequences; seed s draws its initial weights. The table has too what the theory alone says of
+200 starts each: which way heads go from everywhere, and when the last of D heads makes its drop.
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from iclbook.measure import drop_times
 from iclcore import RegressionTask, SeparateAttention, theory, train
 from iclcore.files import write_whole
+from iclcore.models import Weights
 from iclcore.sweep.workers import Cluster, Cores
 
 TABLE = Path(__file__).with_suffix(".npz")
 STARTS, EVERY, CHUNK = 10_000, 10, 200
+TOLD, TOLD_CHUNK = 200, 20  # starts of which there is theory alone
+DIMS, LAWS = (2, 4, 8, 16), ("linear", "power")  # of the last drops
 STEPS = 20_000
 ALIKE = 1e-3  # of a time, which is kept in half precision
 
@@ -64,39 +70,97 @@ def predicted(dim: int, seeds: range) -> Float[np.ndarray, "seeds drops"]:
     return np.array(found)
 
 
-def chunks(step: int) -> list[range]:
+def everywhere(model: SeparateAttention, dim: int, seed: int, even: bool = False) -> Weights:
+    """As the model starts, without the zeros; ``even`` with keys that are as large as values."""
+    draws = np.random.default_rng(seed)
+    narrow = model.init / np.sqrt(dim + 1)
+    sizes = {"key": model.init if even else narrow, "query": narrow, "value": model.init}
+    return {
+        name: sizes[name] * draws.standard_normal(weights.shape)
+        for name, weights in model.start(dim).items()
+    }
+
+
+def labels(dim: int, seeds: range, even: bool) -> Bool[np.ndarray, "seeds D"]:
+    """Whether the key reads labels in the head that makes each drop, from starts from everywhere."""
+    own = SETTINGS[dim]
+    starts = (everywhere(own.model, dim, seed, even) for seed in seeds)
+    return np.array([[drop.labels for drop in theory.staircase(own.task, s)] for s in starts])
+
+
+def last(dim: int, law: str, seeds: range) -> Float[np.ndarray, " seeds"]:
+    """Times of the last drop from D heads of the paper's subspace, by the time of one balanced head."""
+    task, model = RegressionTask(dim=dim, spectrum=law), SeparateAttention(heads=dim, init=5e-3)
+    stairs = [theory.staircase(task, model.start(dim, seed=seed)) for seed in seeds]
+    times = [own[-1].time if len(own) == dim else np.nan for own in stairs]
+    return np.array(times) / theory.escape_time(task, dim, model.init)
+
+
+def chunks(starts: int, step: int = 1, size: int = CHUNK) -> list[range]:
     """Every so many of the starts, in the order of the table."""
     return [
-        range(first, min(first + step * CHUNK, STARTS), step)
-        for first in range(0, STARTS, step * CHUNK)
+        range(first, min(first + step * size, starts), step)
+        for first in range(0, starts, step * size)
     ]
 
 
 @dataclass(frozen=True)
 class Waits:
-    """Of one dimension: drop n of start s is at ``simulated[s, n]``, of every tenth also ``predicted``."""
+    """Of one dimension: drop n of start s is at ``simulated[s, n]``, of every tenth also ``predicted``.
+
+    Of a start from everywhere the key of drop n's head reads labels if ``labels[s, n]``; ``even`` says
+    the same where keys begin as large as values.
+    """
 
     simulated: Float[np.ndarray, "starts drops"]
     predicted: Float[np.ndarray, "tenth drops"]
+    labels: Float[np.ndarray, "told D"]
+    even: Float[np.ndarray, "told D"]
 
 
 def read() -> dict[int, Waits]:
+    names = Waits.__dataclass_fields__
     with np.load(TABLE) as arrays:
         return {
-            dim: Waits(
-                *(arrays[f"{what}_{dim}"].astype(float) for what in ("simulated", "predicted"))
-            )
+            dim: Waits(*(arrays[f"{what}_{dim}"].astype(float) for what in names))
             for dim in SETTINGS
         }
+
+
+def read_last() -> dict[str, Float[np.ndarray, "told sizes"]]:
+    """By spectrum what ``last`` says of each size."""
+    with np.load(TABLE) as arrays:
+        return {
+            law: np.transpose([arrays[f"last_{law}_{dim}"].astype(float) for dim in DIMS])
+            for law in LAWS
+        }
+
+
+def told(submit: Callable[..., Any]) -> dict[str, list[Any]]:
+    """What theory alone says, asked of ``submit`` in parts."""
+    parts = chunks(TOLD, size=TOLD_CHUNK)
+    asked = {
+        f"{name}_{dim}": [submit(labels, dim, seeds, even) for seeds in parts]
+        for dim in SETTINGS
+        for name, even in (("labels", False), ("even", True))
+    }
+    return asked | {
+        f"last_{law}_{dim}": [submit(last, dim, law, seeds) for seeds in parts]
+        for law in LAWS
+        for dim in DIMS
+    }
 
 
 def main(scheduler: str | None = None) -> None:
     with Cluster(scheduler) if scheduler else Cores() as workers:
         asked = {
-            f"{what.__name__}_{dim}": [workers.submit(what, dim, seeds) for seeds in chunks(step)]
+            f"{what.__name__}_{dim}": [
+                workers.submit(what, dim, seeds) for seeds in chunks(STARTS, step)
+            ]
             for dim in SETTINGS
             for what, step in ((simulated, 1), (predicted, EVERY))
         }
+        asked |= told(workers.submit)
         parts = {}
         for future, outcome in workers.outcomes([f for each in asked.values() for f in each]):
             if isinstance(outcome, Exception):

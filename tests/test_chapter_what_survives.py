@@ -40,7 +40,7 @@ def test_all_stairs_are_there_but_under_adam():
 def test_one_head_leads_each_drop_but_under_adam():
     """Five starts. A race from equal odds has no bound below one; momentum runs it in longer steps."""
     for rule, least, most in ((DESCENT, 0, 0.5), (HEAVY, 0, 0.5), (ADAM, 0.9, 1)):
-        low, high = said(f'ranges["{rule}"] .2f')
+        low, high = (said(f'ranges["{rule}"][{i}] .2f') for i in (0, 1))
         assert least < low <= said(f'seconds["{rule}"] .2f') <= high <= most
 
 
@@ -217,6 +217,9 @@ def test_noise_of_batches_goes_as_rate_over_batch():
     seen = [said(f"excess_mean[{i}] .4f") for i in range(4)]
     told = [said(f"told_excess[{i}] .4f") for i in range(4)]
     noise = [said(f"excess_error[{i}] .4f") / 5**0.5 for i in range(4)]
+    apart = (seen[0] - seen[1]) / (noise[0] ** 2 + noise[1] ** 2) ** 0.5
+    mark = "(excess_mean[0] - excess_mean[1]) / np.sqrt((excess_error[:2] ** 2).sum() / draws) .1f"
+    assert abs(apart - said(mark)) < 0.2 and apart > 2  # at one ratio: the rate's own order
     assert told[0] == told[1] and abs(told[2] / told[0] - 0.5) < 0.01
     whole, half = (abs(1 - told[i] / seen[i]) for i in (0, 2))
     assert half < 0.2 and whole < 2 * half + 3 * noise[0] / seen[0]
@@ -298,6 +301,8 @@ def test_a_query_in_the_chain_drives_faster():
     assert (
         abs(said('soon[0] / firsts["correlated"][0] .2f') - said("1 / chained(rho)[0] .2f")) <= 0.02
     )
+    clean, apart = said("levels[-1] .2f"), said('heights["correlated"][-1] .2f')
+    assert clean + 0.1 < said("follows.loss[-1] .2f") < apart - 0.02
     assert said("soon[last] .0f") < 0.8 * said('firsts["correlated"][last] .0f')
 
 

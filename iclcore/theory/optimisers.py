@@ -6,8 +6,9 @@ where 2 a_d s − 2 b_d s⁴ = γ.
 
 Adam. While a head is small its gradients grow as the square of the weights, and the rule, blind to their
 size, takes all of |v|, |k_i|, |q_i| along one curve lr · u(step). With u linear in the step the gradient's
-running mean is g and the root of that of g² is g/√5, as long as the run is short against 1/(1 − β₂): steps
-of √5 lr. In coordinates v = lr u and k, q = ±lr u π, with the signs that their own gradient has, π = sign Aπ.
+running mean is g and the root of that of g² is g/√5, as long as the run is long against 1/(1 − β₁) and short
+against 1/(1 − β₂): steps of √5 lr, at most 2.1 lr with β₂ = 0.999. In coordinates v = lr u and k, q =
+±lr u π, with the signs that their own gradient has, π = sign Aπ.
 """
 
 import numpy as np

@@ -11,13 +11,14 @@ import serve
 from attack.conftest import pytest_runtest_makereport, pytest_sessionfinish, tally  # noqa: F401
 from playwright.sync_api import sync_playwright
 
-from browser.seen import frames
+from browser.seen import LAID_OUT, frames
 from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
 collect_ignore = [] if "FIREFOX" in os.environ else ["test_in_firefox.py"]  # make test-firefox
+AHEAD = 60_000  # ms, more than pass until the clock stands
 DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
 PAGE = """<!doctype html>
 <html lang="en" data-theme="light">
@@ -126,7 +127,11 @@ def visit(browser, context):
             page.wait_for_selector(ready, state="attached")
             if whole:
                 unfold(page)
-            if not clock and settings.get("java_script_enabled", True):
+            if clock:  # from here on it goes only where the test puts it
+                page.wait_for_load_state()
+                page.evaluate(LAID_OUT)
+                page.clock.pause_at((page.evaluate("Date.now()") + AHEAD) / 1000)
+            elif settings.get("java_script_enabled", True):
                 frames(page)
         return page
 

@@ -15,6 +15,10 @@ REST = """async () => {
     do { await frame(); await frame(); await frame(); }
     while (document.querySelector("[aria-busy=true]")); }"""
 
+# a real frame, whatever the page's clock says: every observer has heard of the page's own size by then
+LAID_OUT = """() => new Promise((done) =>
+    new ResizeObserver(() => done()).observe(document.body))"""
+
 
 def frames(page):
     page.evaluate(REST)

@@ -19,6 +19,7 @@ from iclcore.theory import icl_risk, multihead
 NAMES = sorted(KINDS)
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 BOOK = [p for p in sorted(BUILT.glob("*.html")) if 'class="explorer"' in p.read_text()]
+PATIENCE = 1200  # times 50 ms, on a machine that is busy
 FIELD = "each => each.closest('.ex-control')?.querySelector('input[type=number]')?.value ?? NaN"
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
 
@@ -26,20 +27,22 @@ CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-ti
 def run_for(part, milliseconds: int) -> None:
     """Put the page's clock forward, and wait for a worker, which has a clock of its own."""
     part.page.clock.run_for(milliseconds)
-    for _ in range(200):
+    for _ in range(PATIENCE):
         if part.locator("[aria-busy=true]").count() == 0:
             return
         part.page.wait_for_timeout(50)
         part.page.clock.run_for(50)
+    pytest.fail("the worker has not answered")
 
 
 def wait_for_change(part, before: tuple[str, str], what: str) -> None:
     """Drawing and summary differ from before, once the page's clock has gone on."""
-    for _ in range(40):
+    for _ in range(PATIENCE):
         run_for(part, 500)  # what is said waits for the hand to rest
         now = drawing(part), part.locator(".ex-summary").inner_text()
         if now[0] != before[0] and now[1] != before[1]:
             return
+        part.page.wait_for_timeout(50)  # a worker's own time
     changed = [a != b for a, b in zip(now, before, strict=True)]
     pytest.fail(f"{what}: drawing changed: {changed[0]}, summary changed: {changed[1]}")
 
@@ -89,7 +92,6 @@ def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
 @pytest.mark.parametrize("name", PLACES)
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(place(site, name), clock=True)
-    page.wait_for_load_state()  # an explorer high on a page is drawn before the page has its width
     page.clock.run_for(100)
     assert page.locator(".ex").count() == page.locator(".explorer").count()
     page.clock.run_for(100)

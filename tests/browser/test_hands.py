@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import close
+from playwright.sync_api import expect
 
 from browser.seen import KINDS, drawing, frames, lines_of
 from iclbook.explorers.start import start
@@ -391,8 +392,7 @@ def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
     seed.fill("3")  # what rests, rests
     seed.press("Enter")
     page.locator(".ex-summary", has_text="Press Play").wait_for()
-    page.wait_for_timeout(1000)
-    assert "Press Play" in page.locator(".ex-summary").inner_text()
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()
 
 
 def test_a_run_that_leaves_shows_how_high_it_went(visit, site):

@@ -10,6 +10,10 @@ import urllib.request
 import nbformat
 import pytest
 
+# the notebook is the one that commands act on, and its kernel waits
+READY = """() => {
+    const shown = window.jupyterapp.shell.currentWidget;
+    return shown?.context?.isReady && shown.sessionContext?.session?.kernel?.status === "idle"; }"""
 PYTHON = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 NOTEBOOK = nbformat.v4.new_notebook(
     metadata=PYTHON,
@@ -82,7 +86,7 @@ def test_slider_trait_and_button(browser, lab):
     page.goto(f"{lab}/lab/tree/try.ipynb")
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
     page.wait_for_function("window.jupyterapp")
-    page.wait_for_timeout(1000)
+    page.wait_for_function(READY, timeout=90_000)
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
     part = page.locator(".ex")
     part.locator("svg .ex-axis").first.wait_for(state="attached", timeout=90_000)

@@ -175,7 +175,7 @@ def has_nothing_serious_for_axe(page):
     for theme, rules in ("light", None), ("dark", OF_COLOURS):
         page.emulate_media(color_scheme=theme)
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
-        page.wait_for_timeout(100)
+        page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")
         found = page.evaluate(
             """rules => axe.run(document.querySelector("main"), {
                  preload: false, resultTypes: ["violations"], ...(rules && { runOnly: rules }) })""",

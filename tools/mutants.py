@@ -113,7 +113,7 @@ def takes(module: str, other: str) -> bool:
 
 
 @cache
-def warm() -> multiprocessing.context.ForkServerContext:
+def warm() -> multiprocessing.context.BaseContext:
     """Of processes that begin with what all tests import: to import it takes longer than most tests."""
     os.environ.update(ONE_THREAD)
     context = multiprocessing.get_context("forkserver")

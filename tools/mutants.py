@@ -113,7 +113,7 @@ def takes(module: str, other: str) -> bool:
 
 
 @cache
-def warm() -> multiprocessing.context.ForkServerContext:
+def warm() -> multiprocessing.context.BaseContext:
     """Of processes that begin with what all tests import: to import it takes longer than most tests."""
     os.environ.update(ONE_THREAD)
     context = multiprocessing.get_context("forkserver")
@@ -132,7 +132,8 @@ class Limit:
         import resource
 
         most = time.process_time() + PATIENCE + 3 * self.seconds[item.nodeid]
-        resource.setrlimit(resource.RLIMIT_CPU, (int(most), resource.RLIM_INFINITY))
+        _, own = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(most), own))
 
 
 def within(
@@ -218,22 +219,21 @@ class Copy:
         try:
             path.write_text(source)
             with tempfile.TemporaryDirectory(dir=self.root) as folder:
-                more = (
-                    {"NUMBA_CACHE_DIR": self.others(module, Path(folder))} if "numba" in was else {}
-                )
-                code, said = self.pytest(given, Limit(tests.seconds), **more)
+                cache = self.others(module, Path(folder)) if "numba" in was else str(self.cache)
+                code, said = self.pytest(given, Limit(tests.seconds), NUMBA_CACHE_DIR=cache)
         finally:
             path.write_text(was)
             shutil.copystat(PACKAGE / module, path)
             for each in path.parent.glob(f"__pycache__/{path.stem}.*"):
                 each.unlink()  # Python knows a file by second and size: two mutants may have the same
-        if -code in (signal.SIGXCPU, signal.SIGKILL):
+        if -code == signal.SIGXCPU:
             return "killed: it does not end"
-        by = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE) or [
-            None,
-            f"exit code {code}",
-        ]
-        return f"killed by {by[1]}" if code else f"survived {len(given)} tests"
+        if -code in (signal.SIGKILL, signal.SIGTERM):
+            raise SystemExit(f"a mutant's process was ended from outside, in {module}")
+        by = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
+        if code:
+            return f"killed by {by[1] if by else f'exit code {code}'}"
+        return f"survived {len(given)} tests"
 
     def others(self, module: str, folder: Path) -> str:
         """What is compiled of other modules than this one and those that take from it: a cache knows a

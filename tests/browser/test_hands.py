@@ -79,7 +79,7 @@ def test_a_bar_grows_past_its_box_and_is_set_as_a_number(visit, site):
     page.mouse.up()
     assert float(bar.get_attribute("aria-valuenow")) == 0.8
     field = page.get_by_label("eigenvalue, number")
-    assert float(field.input_value()) == 0.8  # of the bar that was touched
+    assert float(field.input_value()) == 0.8  # of the bar that was moved
     heights = page.locator(".ex-fill").evaluate_all("all => all.map((each) => each.offsetHeight)")
     assert heights[0] == pytest.approx(heights[1] / 2, abs=1) and heights[1] < box["height"]
     field.fill("0.25")

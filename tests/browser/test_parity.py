@@ -217,6 +217,8 @@ def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed
         ({"spread": 3.0, "seed": 2}, ([], [2], [1])),
         ({"heads": 1, "noise": 0.5, "horizon": 40.0}, ([1], [1], [1])),
         ({"heads": 2, "spread": 0.0}, ([1], [2], [1, 2])),  # a tie
+        ({"lean": 0.0, "seed": 5}, ([3], [1], [2])),  # chance decides
+        ({"lean": 0.0, "seed": 2}, ([3], [3], [1])),
     ],
 )
 def test_only_finished_tasks_are_counted(js, settings, by):

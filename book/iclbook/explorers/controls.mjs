@@ -118,11 +118,14 @@ const law = (name, dim) => {
 const FULL = 0.4;  // the eigenvalue that fills the box, where none is larger
 function spectrum(spec, set, say = () => {}) {
   const { label, min, max, least, most } = spec;
-  let values = [], bars = [], full = FULL;
+  let values = [], bars = [], full = FULL, chosen = 0;
   const own = "set by hand";
   const change = (next, kept) => { show(next, kept); set(next); };
   // the scale may grow with a bar that is moved, and does not shrink under the hand
-  const move = (d, value) => change(values.with(d, hold({ type: "real", min, max }, Number(value.toFixed(3)))), full);
+  const move = (d, value) => {
+    chosen = d;
+    change(values.with(d, hold({ type: "real", min, max }, Number(value.toFixed(3)))), full);
+  };
   const plot = make("div", { class: "ex-bars", role: "group", "aria-label": label });
   const names = [...Object.keys(LAWS), own];
   const laws = choice({ label: "spectrum", options: names }, (name) => change(name === own ? values : law(name, values.length)));
@@ -154,7 +157,6 @@ function spectrum(spec, set, say = () => {}) {
         if (before) change(before);
         before = null;
       },
-      focus: () => choose(d),
       keydown: (event) => {
         if (!(event.key in keys)) return;
         event.preventDefault();
@@ -164,18 +166,17 @@ function spectrum(spec, set, say = () => {}) {
     }, number, fill, grip);
     return { element, fill, number, grip };
   };
-  // the bar that was touched last can be set as a number too
-  let chosen = 0;
+  // the bar that was moved last can be set as a number too
   const field = make("input", { ...OWN_KEYS, type: "number", min, max, step: 0.01, "aria-label": "eigenvalue, number",
     change: () => {
       const value = hold({ type: "real", min, max }, field.valueAsNumber);
       say(value === field.valueAsNumber ? "" : `An eigenvalue is a number from ${format(min)} to ${format(max)}.`);
       if (value !== null) move(chosen, value);
-      choose(chosen);
+      else tellChosen();
     } });
   const name = make("span", { "aria-hidden": "true" });
-  const choose = (d) => {
-    chosen = Math.min(d, values.length - 1);
+  const tellChosen = () => {
+    chosen = Math.min(chosen, values.length - 1);
     name.textContent = `λ${subscript(chosen + 1)}`;
     field.value = Number(values[chosen].toFixed(3));
   };
@@ -195,7 +196,7 @@ function spectrum(spec, set, say = () => {}) {
     });
     laws.show(matching() ?? own);
     dimension.show(values.length);
-    choose(chosen);
+    tellChosen();
   };
   const element = make("div", { class: "ex-spectrum" },
     make("div", { class: "ex-chosen" }, make("span", { class: "ex-heading", "aria-hidden": "true" }, label), name, field), plot, laws.element, dimension.element);

@@ -149,6 +149,11 @@ class TaskAllocation(Explorer):
             seed=2,
         ),
         preset(
+            "no lean",
+            "No head leans to a task: chance alone decides who takes which. Draw another seed.",
+            lean=0.0,
+        ),
+        preset(
             "a head start",
             "Head 2 starts ahead on task 1 and wins it beside its own; head 1 is left with none. Drag it.",
             moved=[21.0, 0.02, 0.2],
@@ -161,6 +166,7 @@ class TaskAllocation(Explorer):
     context = whole(100, "context L", 10, 1000)
     noise = real(0.0, "noise σ²", 0, 20, step=0.1)
     spread = real(0.3, "spread of starts", 0, 3, step=0.05)
+    lean = real(1.0, "lean of head i to task i", 0, 3, step=0.05)
     horizon = real(16.0, "until time", 5, 60, step=1)
     moved = points("starts moved by hand", 25)
     seed = whole(1, "seed", 0, 999)
@@ -169,11 +175,12 @@ class TaskAllocation(Explorer):
     def setting(self) -> tuple[multihead.MultiTask, np.ndarray, np.ndarray]:
         """The task, and ω and μ at the start as the page draws them.
 
-        Head i leans to task i; every number is then multiplied by a random one, without spread by 1. Where
+        Head i leans to task i: its μ there is 1 + ``lean`` times the others'. Every number is then
+        multiplied by a random one, without spread by 1. Where
         the reader has put head h on task i, at point 10 h + i, that is where it starts.
         """
         task = multihead.MultiTask((self.dim,) * self.tasks, self.context, noise=self.noise)
-        omega, mu = multihead.aligned_start(task, self.heads)
+        omega, mu = multihead.aligned_start(task, self.heads, own=0.05 * (1 + self.lean))
         factors = np.exp(self.spread / 2 * normals(self.seed, 2 * omega.size)).reshape(
             2, *omega.shape
         )

@@ -238,6 +238,12 @@ class LowRank(Population):
             rank=1,
         ),
         preset(
+            "four eigenvalues",
+            "Heads of rank 2: two long waits for four eigenvalues, at the start and after two are learned.",
+            eigenvalues=[0.4, 0.3, 0.2, 0.1],
+            init=0.02,
+        ),
+        preset(
             "full rank",
             "One head holds all eight: a single long plateau at the start, and none after it.",
             rank=8,

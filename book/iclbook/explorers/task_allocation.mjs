@@ -8,14 +8,14 @@ import { explorer } from "./shell.mjs";
 
 const TIMES = 120;
 
-// A start that leans head i to task i (μ twice as large there), each number times a random one.
-export function begin({ heads, tasks, spread, seed, moved: byHand = [] }) {
+// A start that leans head i to task i (μ is 1 + lean times as large there), each number times a random one.
+export function begin({ heads, tasks, spread, lean, seed, moved: byHand = [] }) {
   const size = heads * tasks, draws = normals(seed, 2 * size);
   const omega = new Float64Array(size), mu = new Float64Array(size);
   for (let i = 0; i < size; i++) {
-    const lean = Math.floor(i / tasks) === i % tasks ? 0.1 : 0.05;
+    const own = Math.floor(i / tasks) === i % tasks;
     omega[i] = 0.01 * Math.exp((spread / 2) * draws[i]);
-    mu[i] = lean * Math.exp((spread / 2) * draws[size + i]);
+    mu[i] = 0.05 * (own ? 1 + lean : 1) * Math.exp((spread / 2) * draws[size + i]);
   }
   for (let i = 0; i < byHand.length; i += 3) {
     const head = Math.floor(byHand[i] / 10), task = byHand[i] % 10, at = (head - 1) * tasks + task - 1;

@@ -8,7 +8,7 @@ from conftest import close
 
 from iclbook import measure
 from iclcore import MergedAttention, RegressionTask, reference, train
-from iclcore.moments import of_population, of_sequences
+from iclcore.moments import mix, of_population, of_sequences
 from iclcore.theory import in_weight
 
 WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1e-6)
@@ -36,6 +36,16 @@ def test_the_optimum_of_a_mixture_is_that_of_its_sequences():
     sampled = of_sequences(task.sample(40_000, seed=1), MODEL)
     # 40,000 sequences: a standard deviation of 0.0011, four times, and 0.0003 for what a fit gains
     close(mixture.floor(), sampled.floor(), within=0.005)
+
+
+def test_a_mean_of_averages_has_the_task_that_all_its_parts_have():
+    """Or none: its levels would be those of the first."""
+    one, two, other = (
+        of_sequences(task.sample(9, seed=seed), MODEL)
+        for task, seed in ((WHITE, 1), (WHITE, 2), (replace(WHITE, context=5), 1))
+    )
+    assert mix([(1, one), (1, two)]).task == WHITE
+    assert mix([(1, one), (1, other)]).task is None
 
 
 def test_the_floor_rises_with_the_share():

@@ -139,15 +139,15 @@ def test_stopped_trainings(number, tmp_path, tally):
     """A run that is stopped keeps a curve that is whole, or none."""
     rng = random.Random(int(number))
     for _ in range(60):
-        (tmp_path / "run.csv").unlink(missing_ok=True)
-        process = started(f"train {LINE.replace('40000', '4000000')} --save run.csv", tmp_path)
+        (tmp_path / "run.npz").unlink(missing_ok=True)
+        process = started(f"train {LINE.replace('40000', '4000000')} --save run.npz", tmp_path)
         time.sleep(rng.uniform(0.0, 8.0))
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
         assert "Traceback" not in err, err
-        if (tmp_path / "run.csv").exists():
-            assert History.from_csv(tmp_path / "run.csv").ended in ("interrupted", "finished")
-        assert {path.name for path in tmp_path.iterdir()} <= {"run.csv"}
+        if (tmp_path / "run.npz").exists():
+            assert History.from_npz(tmp_path / "run.npz").ended in ("interrupted", "finished")
+        assert {path.name for path in tmp_path.iterdir()} <= {"run.npz"}
         tally(f"{number.name} to a run")
 
 

@@ -250,7 +250,7 @@ def test_the_edge_of_gradient_descent_is_said_of_no_other():
     run = carry_out(prepare([momentum]), momentum.name)
     assert (np.diff(run.loss) > 1e-6).any() and run.past_edge is None
     model = MergedAttention(heads=4, init=0.3)
-    with pytest.warns(UserWarning, match="lr takes less than 5$"):
+    with pytest.warns(UserWarning, match="lr takes less than the 5 it had$"):
         train(model, TASK.sample(30), 5000, 5.0, optimizer=GradientDescent(momentum=0.5))
 
 

@@ -535,7 +535,9 @@ HEAVIEST = {
     "in_weight": {"share": 0.2},
     "task_allocation": {"heads": 5, "tasks": 5},
     "context_length": {"steps": 4000, "heads": 16, "test": 40},
+    "two_papers": {"tasks": 5},
 }
+LAST = {"two_papers": ("context", 100, 200, 300)}  # what is moved; of the others the seed
 
 
 @pytest.mark.parametrize("name", HEAVIEST)
@@ -544,9 +546,10 @@ def test_a_long_run_is_computed_away_from_the_page_and_the_newest_wins(visit, si
     given = "&".join(
         f"{key}={','.join(map(str, np.atleast_1d(each)))}" for key, each in HEAVIEST[name].items()
     )
+    moved, *places = LAST.get(name, ("seed", 5, 6, 7))
     page = visit(f"{site.as_uri()}/{name}.html")
     began = page.evaluate(
-        """async ([first, second]) => {
+        """async ([first, second, places]) => {
              const Real = Worker, begun = [];
              const frame = () => new Promise((done) => requestAnimationFrame(done));
              window.Worker = function (address) {
@@ -557,23 +560,25 @@ def test_a_long_run_is_computed_away_from_the_page_and_the_newest_wins(visit, si
                };
                return made;
              };
-             for (const seed of [5, 6, 7]) {  // a frame each, of which the middle one is passed over or drawn
-               location.hash = `${first}&${second}=${seed}`;
+             for (const each of places) {  // a frame each, of which the middle one is passed over or drawn
+               location.hash = `${first}&${second}=${each}`;
                await frame();
                await frame();
              }
              return begun.length; }""",
-        [f"{name}?{given}", "seed"],
+        [f"{name}?{given}", moved, places],
     )
     assert began >= 1
     frames(page)
     drawn = lines_of(page)
-    assert page.get_by_label("seed, number").input_value() == "7"
-    own = visit(f"{site.as_uri()}/{name}.html#{name}?{given}&seed=7")  # computed at once
+    (label,) = (each["label"] for each in KINDS[name]().controls if each["key"] == moved)
+    assert page.get_by_label(f"{label}, number").input_value() == str(places[-1])
+    # computed at once
+    own = visit(f"{site.as_uri()}/{name}.html#{name}?{given}&{moved}={places[-1]}")
     assert drawn.keys() == lines_of(own).keys()
     for key, (x, y) in lines_of(own).items():
         close(drawn[key], np.array([x, y]))
-    compare(drawn, PYTHON[name](KINDS[name](**HEAVIEST[name], seed=7)), name)
+    compare(drawn, PYTHON[name](KINDS[name](**HEAVIEST[name], **{moved: places[-1]})), name)
 
 
 def test_where_workers_are_refused_a_long_run_is_computed_all_the_same(visit, site):

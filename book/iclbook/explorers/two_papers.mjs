@@ -16,6 +16,9 @@ export const ends = ({ dims, signal, phi, context, soft }) => dims.map((d, i) =>
   return (signal[i] * noise) / (context + noise);
 });
 
+// the flow's steps are as small as its strongest signal, 2^tasks, asks
+export const effort = ({ tasks, horizon }) => 150 * horizon * 2 ** tasks * tasks ** 3;
+
 export function compute(state) {
   const { tasks, init, horizon } = state, task = setting(state), size = tasks * tasks;
   const mu = Float64Array.from({ length: size }, (_, i) => (i % (tasks + 1) ? 5 : 10) * init);
@@ -74,4 +77,4 @@ export function show({ task, step, losses, own, done, level, times, byShare }, {
   };
 }
 
-export const render = explorer({ name: "two_papers", compute, show });
+export const render = explorer({ name: "two_papers", compute, show, effort });

@@ -148,9 +148,16 @@ def test_label_weights_hold_up_the_last_stair_alone_and_only_where_no_head_is_to
 
 def test_the_count_holds_where_it_was_not_found():
     """Stair H - 1 is held up by label weights if H is at most D: by more than starts differ, three."""
-    for case in ("fewer heads", "fewer inputs", "axes 1", "axes 2", "β₂ 0.9"):
+    for case in ("fewer heads", "fewer inputs"):
         free, held = (said(f'counted["{case}"][{i}] ,.0f') for i in (0, 1))
         assert held > 3 * free
+    for case in (
+        "axes 1",
+        "axes 2",
+        "β₂ 0.9",
+    ):  # in hundreds, as the processor's last bits leave it
+        free = said(f'counted["{case}"][0] ,.0f')
+        assert said(f'round(counted["{case}"][1], -2) ,.0f') - 50 > 3 * free
     for case in ("and a head to spare", "axes 1, to spare", "axes 2, to spare"):
         free, held = (said(f'counted["{case}"][{i}] ,.0f') for i in (0, 1))
         assert held < 2 * free

@@ -16,6 +16,8 @@ with needs("torch"):
     from torch import Tensor, nn
     from torch.nn.functional import linear
 
+Tokens = Float[Tensor, "P n E"]
+
 
 class Network(nn.Module):
     """What all have in common: matrices, held one by one as the published code does, and the divisor.
@@ -32,10 +34,10 @@ class Network(nn.Module):
             held = (nn.Parameter(torch.tensor(matrix, dtype=precision)) for matrix in stack)
             setattr(self, name, nn.ParameterList(held))
 
-    def forward(self, tokens: Float[Tensor, "P n E"]) -> Float[Tensor, "P O"]:
+    def forward(self, tokens: Tokens) -> Float[Tensor, "P O"]:
         return self.predict(self.given(tokens)) / divide_by(self.divisor, tokens.shape[1])
 
-    def given(self, tokens: Float[Tensor, "P n E"]) -> Tensor:
+    def given(self, tokens: Tokens) -> Tensor:
         """What is made of tokens before there is a weight."""
         return tokens
 
@@ -51,12 +53,12 @@ class Attention(Network):
     attention differ in ``scores``, and in ``compared``: each token as it asks and as it is asked by head h.
     """
 
-    def predict(self, given: Float[Tensor, "P n E"]) -> Float[Tensor, "P O"]:
+    def predict(self, given: Tokens) -> Float[Tensor, "P O"]:
         seen = torch.einsum("phm,pme->phe", self.weigh(self.scores(given)), given)
         value = _stacked(self.value)[:, -self.outputs :]  # last: no value a token
         return torch.einsum("phe,hoe->po", seen, value)
 
-    def as_published(self, given: Float[Tensor, "P n E"]) -> Float[Tensor, "P O"]:
+    def as_published(self, given: Tokens) -> Float[Tensor, "P O"]:
         """Every token's row of scores and every token's value, one head after another.
 
         Said once more because the order of sums decides the last bit of a number, past the edge of
@@ -76,24 +78,22 @@ class Attention(Network):
 class Merged(Attention):
     """score_h(q, m) = token_qᵀ KQ_h token_m."""
 
-    def scores(self, tokens: Float[Tensor, "P n E"]) -> Float[Tensor, "P H n"]:
+    def scores(self, tokens: Tokens) -> Float[Tensor, "P H n"]:
         return torch.einsum("pd,hde,pme->phm", tokens[:, -1], _stacked(self.key_query), tokens)
 
-    def compared(
-        self, tokens: Float[Tensor, "P n E"], h: int
-    ) -> tuple[Float[Tensor, "P n E"], Float[Tensor, "P n E"]]:
+    def compared(self, tokens: Tokens, h: int) -> tuple[Tokens, Tokens]:
         return tokens, linear(tokens, self.key_query[h])
 
 
 class Separate(Attention):
     """score_h(q, m) = (Q_h token_q)·(K_h token_m)."""
 
-    def scores(self, tokens: Float[Tensor, "P n E"]) -> Float[Tensor, "P H n"]:
+    def scores(self, tokens: Tokens) -> Float[Tensor, "P H n"]:
         asked = torch.einsum("hrd,pd->phr", _stacked(self.query), tokens[:, -1])
         return torch.einsum("phr,hre,pme->phm", asked, _stacked(self.key), tokens)
 
     def compared(
-        self, tokens: Float[Tensor, "P n E"], h: int
+        self, tokens: Tokens, h: int
     ) -> tuple[Float[Tensor, "P n R"], Float[Tensor, "P n R"]]:
         return linear(tokens, self.query[h]), linear(tokens, self.key[h])
 
@@ -101,7 +101,7 @@ class Separate(Attention):
 class Cubic(Network):
     """ŷ = W₂ W₁ z, z = vec(β x_qᵀ), β the block of Σ_m token_m token_mᵀ between x and the last y."""
 
-    def given(self, tokens: Float[Tensor, "P n E"]) -> Float[Tensor, "P DD"]:
+    def given(self, tokens: Tokens) -> Float[Tensor, "P DD"]:
         dim = tokens.shape[2] - self.outputs
         beta = torch.bmm(tokens.transpose(1, 2), tokens)[:, :dim, [-1]]
         return torch.bmm(beta, tokens[:, [-1], :dim]).flatten(1)

@@ -6,7 +6,7 @@ the heads in front. ``spectral`` trains the same model when the weights are deco
 ``train_published`` draws start and sequences as the second paper's code does: a seed is its curve.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,17 @@ from jaxtyping import Float
 from iclcore.checks import whole
 from iclcore.extras import needs
 from iclcore.history import History
-from iclcore.spectral import FIGURE_1, MEAN, chunks, descend, mean_and_error
-from iclcore.theory.multihead import MultiTask, check
+from iclcore.spectral import FIGURE_1, MEAN, Schedule, chunks, descend, mean_and_error
+from iclcore.theory.multihead import MultiTask, PerHead, PerTask, check
 from iclcore.threads import one_torch_thread
 
+Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
 # So many contexts of a batch have the same inputs: most time of a step goes into drawing them. Query and
 # tasks are each context's own, of either sign, so that slopes of two such contexts hardly go together.
 SHARE = 8
 
 
-def start(
-    task: MultiTask,
-    omega0: Float[np.ndarray, "heads tasks"],
-    mu0: Float[np.ndarray, "heads tasks"],
-    width: int | None = None,
-) -> dict[str, Float[np.ndarray, "heads ..."]]:
+def start(task: MultiTask, omega0: PerHead, mu0: PerHead, width: int | None = None) -> Matrices:
     """K, Q (d_e × (d+I)), V (I × (d+I)) and O (I × I) of every head, balanced, with these ω and μ."""
     check(task, omega0, mu0)
     width = task.dim if width is None else whole("width", width, least=task.dim)
@@ -45,9 +41,7 @@ def start(
     return {"K": key, "Q": query, "V": value, "O": output}
 
 
-def spectrum(
-    task: MultiTask, weights: Mapping[str, Float[np.ndarray, "heads ..."]]
-) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+def spectrum(task: MultiTask, weights: Matrices) -> tuple[PerHead, PerHead]:
     """ω and μ of any weights: the means of KᵀQ/√d_e's diagonal on each group, the diagonal of OV_Y."""
     K, Q, V, out = (weights[name] for name in "KQVO")
     first = np.cumsum([0, *task.dims[:-1]])
@@ -56,9 +50,7 @@ def spectrum(
     return omega, np.einsum("hij,hji->hi", out, V[..., task.dim :], dtype=float)
 
 
-def departure(
-    task: MultiTask, weights: Mapping[str, Float[np.ndarray, "heads ..."]]
-) -> dict[str, float]:
+def departure(task: MultiTask, weights: Matrices) -> dict[str, float]:
     """How far weights are from decomposable: the largest entry of KᵀQ/√d_e and of OV off ω and μ.
 
     Q's columns for the labels are left out, as they only meet the query token's zeros.
@@ -93,9 +85,7 @@ def predict(
 def sequences(
     task: MultiTask, batch: int, generator: Any, share: int = 1
 ) -> tuple[
-    Float[Any, "batch entries context"],
-    Float[Any, "batch entries"],
-    Float[Any, "batch tasks"],
+    Float[Any, "batch entries context"], Float[Any, "batch entries"], Float[Any, "batch tasks"]
 ]:
     """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32.
 
@@ -124,9 +114,9 @@ def sequences(
 
 def train_full(
     task: MultiTask,
-    omega0: Float[np.ndarray, "heads tasks"],
-    mu0: Float[np.ndarray, "heads tasks"],
-    schedule: Sequence[tuple[float, float]] = FIGURE_1,
+    omega0: PerHead,
+    mu0: PerHead,
+    schedule: Schedule = FIGURE_1,
     *,
     batch: int = 256,
     width: int | None = None,
@@ -153,11 +143,7 @@ def train_full(
 
 
 def train_published(
-    task: MultiTask,
-    schedule: Sequence[tuple[float, float]],
-    *,
-    batch: int = 10_000,
-    seed: int = 0,
+    task: MultiTask, schedule: Schedule, *, batch: int = 10_000, seed: int = 0
 ) -> History:
     """The run of the published code, of this seed: its start, its draws, and its loss, the mean over
     contexts *and* tasks. So time is its sum of learning rates, I times that of the sum over tasks.
@@ -183,7 +169,7 @@ def train_published(
     )
 
 
-def published_start(task: MultiTask) -> dict[str, Float[np.ndarray, "heads ..."]]:
+def published_start(task: MultiTask) -> Matrices:
     """K = Q = L^(−3/4) times the identity, on labels too; V on label i, and O, L^(−3/4), twice that for a
     head's own task: ω = L^(−3/2)/√d_e, μ = L^(−3/2) and four times that."""
     if len(set(task.dims)) > 1:
@@ -218,7 +204,7 @@ def _sgd(
     task: MultiTask,
     start: Mapping[str, np.ndarray],
     draw: Callable[[], tuple[Any, Any, Any]],
-    schedule: Sequence[tuple[float, float]],
+    schedule: Schedule,
     settings: dict,
 ) -> History:
     """Steps on fresh batches, down the loss summed over the tasks, or its MEAN."""
@@ -260,11 +246,8 @@ def _sgd(
 
 
 def test_loss(
-    task: MultiTask,
-    weights: Mapping[str, Float[np.ndarray, "heads ..."]],
-    count: int = 20_000,
-    seed: int = 1,
-) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
+    task: MultiTask, weights: Matrices, count: int = 20_000, seed: int = 1
+) -> tuple[PerTask, PerTask]:
     """Each task's loss of the whole model on fresh sequences, and its standard error."""
     with needs("torch"):
         import torch

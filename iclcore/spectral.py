@@ -13,9 +13,14 @@ from jaxtyping import Float
 
 from iclcore.checks import SINGLE, positive, whole
 from iclcore.history import History, describe
-from iclcore.theory.multihead import MultiTask, check, root_width
+from iclcore.theory.multihead import MultiTask, PerHead, PerTask, check, root_width
 
-# (until this time, at this learning rate): smaller steps once the noise of SGD is what is seen.
+# a number of every sequence and task, as r and a loss; and z
+PerSequence = Float[np.ndarray, "sequences tasks"]
+Inputs = Float[np.ndarray, "sequences tasks context"]
+Schedule = Sequence[tuple[float, float]]  # (until this time, at this learning rate)
+
+# smaller steps once the noise of SGD is what is seen
 FIGURE_1 = ((4.0, 0.02), (8.0, 0.01), (12.0, 0.004))
 # What ``loss`` is in a run's settings; by the mean time is I times that of the sum.
 SUM, MEAN = "sum over tasks, mean over contexts", "mean over contexts and tasks"
@@ -25,7 +30,7 @@ CHUNK = 64
 
 def draw(
     task: MultiTask, sequences: int, rng: np.random.Generator, context: int | None = None
-) -> tuple[Float[np.ndarray, "sequences tasks"], Float[np.ndarray, "sequences tasks context"]]:
+) -> tuple[PerSequence, Inputs]:
     """r and z of fresh sequences: all that a loss of decomposable weights depends on."""
     context = task.context if context is None else whole("context", context, least=2)
     r = np.sqrt(rng.chisquare(task.dims, (sequences, task.tasks)))
@@ -34,19 +39,15 @@ def draw(
 
 def random_start(
     task: MultiTask, heads: int, rng: np.random.Generator, spread: float = 0.5
-) -> tuple[Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+) -> tuple[PerHead, PerHead]:
     """ω and μ log-normal around .01 and .05, the scale of ``aligned_start`` without its lean."""
     omega, mu = np.exp(spread * rng.normal(size=(2, heads, task.tasks)))
     return 0.01 * omega, 0.05 * mu
 
 
 def spectral_losses(
-    task: MultiTask,
-    omega: Float[np.ndarray, "heads tasks"],
-    mu: Float[np.ndarray, "heads tasks"],
-    r: Float[np.ndarray, "sequences tasks"],
-    z: Float[np.ndarray, "sequences tasks context"],
-) -> Float[np.ndarray, "sequences tasks"]:
+    task: MultiTask, omega: PerHead, mu: PerHead, r: PerSequence, z: Inputs
+) -> PerSequence:
     """Each sequence's loss (s/d) [(r − Σ_h μ^h z·p^h)² + (dφ − 1) |Σ_h μ^h p^h|²], task by task.
 
     The mean over what the reduction leaves out (x across q, g and ε) has been taken in closed form.
@@ -57,12 +58,8 @@ def spectral_losses(
 
 
 def spectral_gradient(
-    task: MultiTask,
-    omega: Float[np.ndarray, "heads tasks"],
-    mu: Float[np.ndarray, "heads tasks"],
-    r: Float[np.ndarray, "sequences tasks"],
-    z: Float[np.ndarray, "sequences tasks context"],
-) -> tuple[float, Float[np.ndarray, "heads tasks"], Float[np.ndarray, "heads tasks"]]:
+    task: MultiTask, omega: PerHead, mu: PerHead, r: PerSequence, z: Inputs
+) -> tuple[float, PerHead, PerHead]:
     """The mean loss of a batch, all tasks together, and its ∂/∂ω and ∂/∂μ."""
     p, seen, gram = _attend(omega, r, z)
     weight, across = task.s / task.d, task.d * task.phi - 1
@@ -80,12 +77,12 @@ def spectral_gradient(
 
 def measure(
     task: MultiTask,
-    omega: Float[np.ndarray, "heads tasks"],
-    mu: Float[np.ndarray, "heads tasks"],
+    omega: PerHead,
+    mu: PerHead,
     sequences: int = 20_000,
     seed: int = 0,
     context: int | None = None,
-) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
+) -> tuple[PerTask, PerTask]:
     """Each task's true loss by Monte Carlo, and its standard error; ``context`` to test on another L."""
     check(task, omega, mu)
     rng = np.random.default_rng(seed)
@@ -98,9 +95,9 @@ def measure(
 
 def train_spectral(
     task: MultiTask,
-    omega0: Float[np.ndarray, "heads tasks"],
-    mu0: Float[np.ndarray, "heads tasks"],
-    schedule: Sequence[tuple[float, float]] = FIGURE_1,
+    omega0: PerHead,
+    mu0: PerHead,
+    schedule: Schedule = FIGURE_1,
     *,
     batch: int = 256,
     width: int | None = None,
@@ -206,7 +203,7 @@ def share(history: History) -> float:
 def descend(
     engine: str,
     task: MultiTask,
-    schedule: Sequence[tuple[float, float]],
+    schedule: Schedule,
     settings: dict,
     read: Callable[[], dict[str, np.ndarray | float]],
     step: Callable[[float], float],
@@ -246,7 +243,7 @@ def descend(
     )
 
 
-def learning_rates(schedule: Sequence[tuple[float, float]]) -> Float[np.ndarray, " steps"]:
+def learning_rates(schedule: Schedule) -> Float[np.ndarray, " steps"]:
     """The rate of every step of a schedule of (until this time, at this rate)."""
     rates, now = [], 0.0
     for until, rate in schedule:
@@ -283,8 +280,6 @@ def chunks(sequences: int) -> list[int]:
     return [CHUNK] * full + [rest] * (rest > 0)
 
 
-def mean_and_error(
-    losses: Float[np.ndarray, "sequences tasks"],
-) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
+def mean_and_error(losses: PerSequence) -> tuple[PerTask, PerTask]:
     """Over the sequences, with the standard error of the mean."""
     return losses.mean(0), losses.std(0, ddof=1) / np.sqrt(len(losses))

@@ -112,9 +112,7 @@ class Sequences:
         tokens = self.x.shape[1]
         return range(2 if self.every_length else tokens, tokens + 1)
 
-    def prefixes(
-        self,
-    ) -> Iterator[tuple[Float[np.ndarray, "P n E"], Float[np.ndarray, "P O"]]]:
+    def prefixes(self) -> Iterator[tuple[Float[np.ndarray, "P n E"], Float[np.ndarray, "P O"]]]:
         """For each length: the tokens with the query's y hidden, and that y."""
         for n in self.lengths:
             tokens = np.concatenate([self.x[:, :n], self.y[:, :n]], axis=2)

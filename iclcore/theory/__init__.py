@@ -35,12 +35,6 @@ from iclcore.theory.optimisers import (
     decayed_time,
 )
 from iclcore.theory.saddles import Drop, staircase
-from iclcore.theory.softmax import (
-    early_loss,
-    escape_from,
-    merged_growth,
-    small_scores,
-    sum_course,
-)
+from iclcore.theory.softmax import early_loss, escape_from, merged_growth, small_scores, sum_course
 
 __all__ = [name for name, value in globals().items() if callable(value)]  # all of the above

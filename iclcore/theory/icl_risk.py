@@ -11,14 +11,22 @@ from jaxtyping import Float
 from scipy.stats import chi
 
 from iclcore.checks import positive, whole
-from iclcore.theory.multihead import LARGEST_EXPONENT, MultiTask, Spectrum, check, water_filling
+from iclcore.theory.multihead import (
+    LARGEST_EXPONENT,
+    MultiTask,
+    PerTask,
+    Spectrum,
+    check,
+    water_filling,
+)
 
 Points = Float[np.ndarray, "*points"] | float
+Curve, Grid = Float[np.ndarray, " points"], Float[np.ndarray, " grid"]
 
 # --- Against the best there is ------------------------------------------------------------------
 
 
-def gradient_flow_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
+def gradient_flow_risk(task: MultiTask) -> PerTask:
     """Each task's loss at the limit with one head a task: s ρ/(1+ρ), ρ = e d φ/L."""
     rho = np.e * task.d * task.phi / task.context
     return task.s * rho / (1 + rho)
@@ -36,7 +44,7 @@ def equiangular_bound(task: MultiTask, heads: int) -> float:
     return float((task.s / (1 + task.context * m / (task.phi * task.d))).sum())
 
 
-def debiased_linear_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
+def debiased_linear_risk(task: MultiTask) -> PerTask:
     """The limit ω → 0 of zero-sum heads, exactly: linear attention on x less its context mean.
 
     ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩ with the best γ; its loss is s (d φ + 1)/(L + d φ).
@@ -44,9 +52,7 @@ def debiased_linear_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
     return task.s * (task.d * task.phi + 1) / (task.context + task.d * task.phi)
 
 
-def linear_attention_loss(
-    task: MultiTask, omega: Spectrum, mu: Spectrum
-) -> Float[np.ndarray, " tasks"]:
+def linear_attention_loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> PerTask:
     """Each task's loss when scores are not put through softmax but averaged: exact.
 
     s_i [(1 − M_ii)² + (φ_i/L) Σ_j d_j M_ij² + M_ii²/L], M_ij = Σ_h μ_i^h ω_j^h: but for the last term
@@ -59,7 +65,7 @@ def linear_attention_loss(
     return task.s * ((1 - own) ** 2 + variance / task.context)
 
 
-def linear_attention_risk(task: MultiTask) -> Float[np.ndarray, " tasks"]:
+def linear_attention_risk(task: MultiTask) -> PerTask:
     """The least of it, with H ≥ I heads: s (dφ + 1)/(L + dφ + 1)."""
     depth = task.d * task.phi + 1
     return task.s * depth / (task.context + depth)
@@ -100,14 +106,14 @@ def ridge_risk(ratio: Points, penalty: Points, signal: float = 1.0, noise: float
 
 
 def risk_curves(
-    ratio: Float[np.ndarray, " points"],
+    ratio: Curve,
     tasks: int = 10,
     signal: float = 1.0,
     noise: float = 1.0,
     heads: Sequence[int] = (),
     penalties: Sequence[float] = (0.05, 5.0),
     penalty_unit: float = 1.0,
-) -> dict[str, Float[np.ndarray, " points"]]:
+) -> dict[str, Curve]:
     """Everything of Figures 4 and 5 over r = d̄/L for equal tasks, in units of one task's signal.
 
     ``signal`` is s: 1 for g ~ N(0, I/d̄), 1/I for g ~ N(0, I/d), which is what fits Figure 5. Ridge's
@@ -185,9 +191,7 @@ def nonlinear_transfer(
 # --- Softmax at any sharpness --------------------------------------------------------------------
 
 
-def softmax_moments(
-    beta: Float[np.ndarray, " points"], context: int
-) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
+def softmax_moments(beta: Curve, context: int) -> tuple[Curve, Curve]:
     """E|p|² and E(Σ_l p_l ζ_l)² for p = softmax(βζ), ζ_1 … ζ_L ~ N(0, 1). E Σ p ζ = β(1 − E|p|²).
 
     1/S² = ∫ t e^{−tS} dt turns both into ∫ t (one token's average)^{L−1} dt: exact up to quadrature.
@@ -218,9 +222,7 @@ def _softmax_moments(beta: float, context: int) -> tuple[float, float]:
     return 0.1 * own @ square, 0.1 * (own @ second + pairs @ first**2)
 
 
-def participation(
-    beta: Float[np.ndarray, " points"], context: int
-) -> dict[str, Float[np.ndarray, " points"]]:
+def participation(beta: Curve, context: int) -> dict[str, Curve]:
     """E|p|² of L scores of variance β²: exact, and in the two regimes of softmax.
 
     ``exponential`` e^{β²}/L holds well below β² = ½ ln L, where the largest scores begin to make the
@@ -236,12 +238,7 @@ def participation(
     }
 
 
-def exact_loss(
-    task: MultiTask,
-    omega: Float[np.ndarray, " tasks"],
-    mu: Float[np.ndarray, " tasks"],
-    context: int | None = None,
-) -> Float[np.ndarray, " tasks"]:
+def exact_loss(task: MultiTask, omega: PerTask, mu: PerTask, context: int | None = None) -> PerTask:
     """Each task's true loss when one head serves it alone, with ω_i and μ_i: no approximation.
 
     Given r = |q_i| ~ χ_{d_i}, the scores are normal of standard deviation ωr; then
@@ -260,10 +257,7 @@ def exact_loss(
 
 
 def _hermite(
-    values: Float[np.ndarray, " grid"],
-    x: Float[np.ndarray, " grid"],
-    weight: Float[np.ndarray, " grid"],
-    degree: int,
+    values: Grid, x: Grid, weight: Grid, degree: int
 ) -> Float[np.ndarray, " coefficients"]:
     """c_0 … c_degree in the orthonormal Hermite polynomials He_k/√k!, by their recurrence: √k! alone
     leaves what a float holds at k = 301, and k! at 171."""
@@ -274,9 +268,7 @@ def _hermite(
     return np.array(coefficients)
 
 
-def _normal_grid(
-    points: int = 401,
-) -> tuple[Float[np.ndarray, " grid"], Float[np.ndarray, " grid"]]:
+def _normal_grid(points: int = 401) -> tuple[Grid, Grid]:
     """Points and weights of N(0, 1); for smooth functions the trapezoid rule is exact to round-off."""
     x = np.linspace(-10, 10, points)
     return x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) * (x[1] - x[0])

@@ -89,9 +89,7 @@ def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.n
 
 
 def pcr_predictor(
-    task: RegressionTask,
-    components: int,
-    divisor: Divisor = "one",
+    task: RegressionTask, components: int, divisor: Divisor = "one"
 ) -> Float[np.ndarray, "D D"]:
     """M_m of ŷ = βᵀ M_m x_q: principal component regression in context with m components.
 
@@ -176,10 +174,7 @@ def _white(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
 
 
 def white_course(
-    task: RegressionTask,
-    c0: float,
-    time: Float[np.ndarray, " t"],
-    divisor: Divisor = "one",
+    task: RegressionTask, c0: float, time: Float[np.ndarray, " t"], divisor: Divisor = "one"
 ) -> Float[np.ndarray, " t"]:
     """Loss L(t) = tr Λ − 2ac + bc² along ċ = 4c(a − bc), a logistic rise from c₀ to c* = a/b.
 

@@ -21,8 +21,10 @@ from jaxtyping import Float
 
 from iclcore.checks import least, numbers, positive, whole
 
-# ω or μ of every head and task, of one start or of many
+# ω or μ of every head and task, of one start or of many; of one; and a number a task
 Spectrum = Float[np.ndarray, "*starts heads tasks"]
+PerHead = Float[np.ndarray, "heads tasks"]
+PerTask = Float[np.ndarray, " tasks"]
 
 # In log coordinates an absolute error is a relative one of ω or μ. 1e-10 leaves 8 digits.
 TOLERANCE = 1e-10
@@ -69,27 +71,24 @@ class MultiTask:
         return len(self.dims)
 
     @property
-    def d(self) -> Float[np.ndarray, " tasks"]:
+    def d(self) -> PerTask:
         """Group sizes d_i as floats."""
         return np.array(self.dims, dtype=float)
 
     @property
-    def s(self) -> Float[np.ndarray, " tasks"]:
+    def s(self) -> PerTask:
         """Signal powers s_i."""
         return np.array(self.signal)
 
     @property
-    def phi(self) -> Float[np.ndarray, " tasks"]:
+    def phi(self) -> PerTask:
         """φ_i = 1 + σ²/s_i: the power of a label in units of its signal."""
         return 1 + self.noise / self.s
 
     def only(self, tasks: Sequence[int] | np.ndarray) -> "MultiTask":
         """The same context with only these tasks."""
         return MultiTask(
-            [self.dims[i] for i in tasks],
-            self.context,
-            [self.signal[i] for i in tasks],
-            self.noise,
+            [self.dims[i] for i in tasks], self.context, [self.signal[i] for i in tasks], self.noise
         )
 
 
@@ -215,7 +214,7 @@ def flow(
 # --- Where it ends -----------------------------------------------------------------------------
 
 
-def water_filling(task: MultiTask, budget: float) -> Float[np.ndarray, " tasks"]:
+def water_filling(task: MultiTask, budget: float) -> PerTask:
     """The 0 ≤ m_i ≤ 1 with Σ m_i ≤ ``budget`` that minimise Σ_i s_i / (1 + L m_i/(φ_i d_i)).
 
     m_i = d_i ω_iᵀ B⁻¹ ω_i is all that attention does for the loss of task i once μ is the best; it

@@ -13,14 +13,11 @@ from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
 from scipy.special import xlog1py
 
-from iclcore.theory.multihead import TOLERANCE, MultiTask, check, root_width
+from iclcore.theory.multihead import TOLERANCE, MultiTask, PerTask, Spectrum, check, root_width
 
 
 def race(
-    task: MultiTask,
-    omega0: Float[np.ndarray, "*starts heads tasks"],
-    mu0: Float[np.ndarray, "*starts heads tasks"],
-    width: int | None = None,
+    task: MultiTask, omega0: Spectrum, mu0: Spectrum, width: int | None = None
 ) -> tuple[Float[np.ndarray, "*starts tasks"], Int[np.ndarray, "*starts tasks"]]:
     """When each task is won, by the start alone, and by which head.
 
@@ -56,7 +53,7 @@ def race(
     return path.y[logs.size :, -1].reshape(waits.shape)[..., 0, :], (omega + mu).argmax(-2)
 
 
-def advance(task: MultiTask, width: int | None = None) -> Float[np.ndarray, " tasks"]:
+def advance(task: MultiTask, width: int | None = None) -> PerTask:
     """How long before the ``race`` ends half of a task is done, as starts go to 0; one head a task.
 
     The winner leaves the warm-up on one curve, whatever the start: ω = gμ, g = 1/a + φ/L, whence the
@@ -90,11 +87,8 @@ def advance(task: MultiTask, width: int | None = None) -> Float[np.ndarray, " ta
 
 
 def escape_time(
-    task: MultiTask,
-    omega0: Float[np.ndarray, "*starts heads tasks"],
-    mu0: Float[np.ndarray, "*starts heads tasks"],
-    width: int | None = None,
-) -> Float[np.ndarray, "*starts heads tasks"]:
+    task: MultiTask, omega0: Spectrum, mu0: Spectrum, width: int | None = None
+) -> Spectrum:
     """When each head would win each ``race`` without its drag: t_w = ln(aω0/μ0) / (κ(aω0 − μ0)).
 
     The limit aφ/L → 0 of long contexts, and linear attention at any length, whose B is 0 where that
@@ -121,10 +115,7 @@ def emergence_speed(
 
 
 def emergence(
-    task: MultiTask,
-    omega0: Float[np.ndarray, " tasks"],
-    t: Sequence[float] | np.ndarray,
-    width: int | None = None,
+    task: MultiTask, omega0: PerTask, t: Sequence[float] | np.ndarray, width: int | None = None
 ) -> tuple[Float[np.ndarray, "times tasks"], Float[np.ndarray, "times tasks"]]:
     """(ω, μ) of the winners by the one-variable equation, from ``omega0`` at the first time."""
     t = np.asarray(t, dtype=float)
@@ -132,20 +123,16 @@ def emergence(
         raise ValueError("omega0 takes positive numbers, one a task")
     if t.ndim != 1 or t.size < 2 or (np.diff(t) <= 0).any():
         raise ValueError("t takes at least two increasing times")
-    path = solve_ivp(
-        lambda _, omega: emergence_speed(task, omega, width),
-        (t[0], t[-1]),
-        omega0,
-        "DOP853",
-        t,
-        rtol=TOLERANCE,
-        atol=TOLERANCE,
-    )
-    omega = path.y.T
+
+    def speed(_: float, omega: np.ndarray) -> np.ndarray:
+        return emergence_speed(task, omega, width)
+
+    span = (t[0], t[-1])
+    omega = solve_ivp(speed, span, omega0, "DOP853", t, rtol=TOLERANCE, atol=TOLERANCE).y.T
     return omega, omega / (omega**2 + task.phi / task.context * np.exp(task.d * omega**2))
 
 
-def convergence_rate(task: MultiTask, width: int | None = None) -> Float[np.ndarray, " tasks"]:
+def convergence_rate(task: MultiTask, width: int | None = None) -> PerTask:
     """How fast the winner's ω and μ near their limit, task by task, one head a task.
 
     The lesser eigenvalue of the two-variable flow in (log ω, log μ), linearised at the limit. The
@@ -161,7 +148,7 @@ def convergence_rate(task: MultiTask, width: int | None = None) -> Float[np.ndar
     return 2 * determinant / (trace + np.sqrt(trace**2 - 4 * determinant))
 
 
-def saddle_rate(task: MultiTask) -> Float[np.ndarray, " tasks"]:
+def saddle_rate(task: MultiTask) -> PerTask:
     """How fast other heads' |μ_i| change at the limit, ω_i of theirs being 0: 4 s_i (φ_i/L) μ_i.
 
     The head that won leaves a variance that any other head can cancel with a negative μ_i. So a

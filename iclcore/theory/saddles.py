@@ -39,10 +39,7 @@ class Drop:
 
 
 def staircase(
-    task: RegressionTask,
-    start: Weights,
-    until: float = np.inf,
-    divisor: Divisor = "one",
+    task: RegressionTask, start: Weights, until: float = np.inf, divisor: Divisor = "one"
 ) -> list[Drop]:
     """The drops up to time ``until`` from initial weights alone, nothing fitted."""
     a, b = rates(task, divisor)
@@ -55,10 +52,8 @@ def staircase(
     key, query, value = SeparateAttention().factors(start, task.dim)
     pair = np.stack([value[:, 0], key[:, 0]], axis=1)  # one reads what the other returns
     heads, dim = len(pair), task.dim
-    state = np.concatenate(
-        [pair[:, :, dim], (pair[:, ::-1, :dim] @ basis).reshape(heads, -1), query[:, 0] @ basis],
-        axis=1,
-    )
+    inputs = (pair[:, ::-1, :dim] @ basis).reshape(heads, -1)
+    state = np.hstack([pair[:, :, dim], inputs, query[:, 0] @ basis])
     force, free = a.copy(), np.ones(heads)
     time, drops = 0.0, []
 
@@ -70,15 +65,10 @@ def staircase(
     def flow(_, flat):
         label, inputs, q = parts(flat)
         pulled = force * q
-        rate = np.concatenate(
-            [
-                np.einsum("hcd,hd->hc", inputs, pulled),
-                (label[:, :, None] * pulled[:, None]).reshape(heads, -1),
-                force * np.einsum("hc,hcd->hd", label, inputs),
-            ],
-            axis=1,
-        )
-        return (2 * rate * free[:, None]).ravel()
+        of_labels = np.einsum("hcd,hd->hc", inputs, pulled)
+        of_inputs = (label[:, :, None] * pulled[:, None]).reshape(heads, -1)
+        of_queries = force * np.einsum("hc,hcd->hd", label, inputs)
+        return (2 * np.hstack([of_labels, of_inputs, of_queries]) * free[:, None]).ravel()
 
     def strength(flat):
         label, inputs, q = parts(flat)
@@ -94,13 +84,7 @@ def staircase(
 
     while time < until and force.any() and free.any():
         path = solve_ivp(
-            flow,
-            (time, until),
-            np.ravel(state),
-            method="DOP853",
-            events=escaped,
-            rtol=1e-9,
-            atol=1e-14,
+            flow, (time, until), np.ravel(state), "DOP853", events=escaped, rtol=1e-9, atol=1e-14
         )
         time, state = float(path.t[-1]), path.y[:, -1]
         if path.status != 1:

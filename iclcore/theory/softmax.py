@@ -67,11 +67,7 @@ def early_loss(
 
 
 def escape_from(
-    drive: Float[np.ndarray, "D D"],
-    drag: float,
-    power: float,
-    weights: Weights,
-    gone: float,
+    drive: Float[np.ndarray, "D D"], drag: float, power: float, weights: Weights, gone: float
 ) -> float:
     """When the share ``gone`` of the loss is gone, along the same flow; inf beyond a million."""
     course = _flow(drive, drag, power, weights, 1e6, share("gone", gone))

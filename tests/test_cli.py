@@ -28,6 +28,7 @@ from iclcore import (
     train,
 )
 from iclcore.cli import main, memory
+from iclcore.cli.parser import Refused
 from iclcore.edge import AT_A_TIME
 from iclcore.spectral import spectra
 from iclcore.stability import stable_rate
@@ -331,8 +332,8 @@ def test_theory_to_the_end_of_all_time(capsys):
 def test_what_is_held_at_once_is_added_up(monkeypatch):
     run = Plan(RegressionTask(dim=300), MergedAttention(1), sequences=5000, steps=10)
     monkeypatch.setattr(memory, "memory", lambda: 10**9)
-    with pytest.raises(ValueError, match=r"--trainset_size: takes less: .* there are 1$"):
-        memory.within(memory.of_run(run), refused)
+    with pytest.raises(Refused, match=r"--trainset_size: takes less: .* there are 1$"):
+        memory.within(memory.of_run(run))
     tokens = 8 * 5000 * 32 * 301
     # drawn in as many parts as trained; no value matrix of each token, which would be 300 times as much
     assert 3 * tokens < memory.of_run(run).total() < 8 * tokens
@@ -344,12 +345,8 @@ def test_what_is_held_at_once_is_added_up(monkeypatch):
     assert slow["--heads"] > 8 * AT_A_TIME * 10_000 * 2 * 25
     for there, taken in ((need.total(), True), (need.total() - 1, False)):
         monkeypatch.setattr(memory, "memory", lambda there=there: there)
-        with nullcontext() if taken else pytest.raises(ValueError, match="takes less"):
-            memory.within(need, refused)
-
-
-def refused(line):
-    raise ValueError(line)
+        with nullcontext() if taken else pytest.raises(Refused, match="takes less"):
+            memory.within(need)
 
 
 def test_what_does_not_run_says_so(in_folder, monkeypatch, capsys):

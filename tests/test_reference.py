@@ -26,7 +26,7 @@ NAMES = {"KQ": "key_query", "fc1": "first", "fc2": "second"}
 def case(path: Path):
     golden = np.load(path)
     options = build_parser().parse_args(["train", *shlex.split(str(golden["argv"]))])
-    plan = plan_of(options, pytest.fail)
+    plan = plan_of(options)
     return golden, plan, reference.sample(plan.task, plan.sequences, plan.seed, plan.tests)
 
 

@@ -5,9 +5,9 @@ through can be held.
 """
 
 from collections import Counter
-from collections.abc import Callable
 
 from iclcore import moments, systems
+from iclcore.cli.parser import Refused
 from iclcore.edge import AT_A_TIME
 from iclcore.models import Model, feature_count
 from iclcore.sweep.plan import Plan
@@ -17,15 +17,13 @@ from iclcore.trainer import MOST_FEATURES
 LOADED = 500_000_000  # by Python with its libraries
 
 
-def within(needs: Counter[str], refuse: Callable) -> None:
+def within(needs: Counter[str]) -> None:
     """Refuse what needs more than there is; the flag that needs most is named."""
     need, there = needs.total(), memory()
     if need > there:
         name = largest(needs)
         amount = f"{-(-need // 10**9):,}" if need < 10**24 else "more than 10^15"
-        refuse(
-            f"argument {name}: takes less: this needs {amount} GB, and there are {there // 10**9}"
-        )
+        raise Refused(name, f"takes less: this needs {amount} GB, and there are {there // 10**9}")
 
 
 def memory() -> int:

@@ -2,41 +2,41 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from iclcore import multihead, spectral
 from iclcore.cli.memory import largest, within
+from iclcore.cli.parser import Refused
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.history import History
 from iclcore.theory.multihead import MultiTask, aligned_start, limit
 
 
-def problem(options: argparse.Namespace, refuse: Callable) -> MultiTask:
+def problem(options: argparse.Namespace) -> MultiTask:
     """The task of the flags; flags that contradict one another are refused."""
     dims = options.dims
     tasks = options.tasks or (len(dims) if len(dims) > 1 else 3)
     for name, given in (("dims", dims), ("signal", options.signal or [1])):
         if len(given) not in (1, tasks):
-            refuse(f"argument --{name}: takes one number or {tasks}, one a task, not {len(given)}")
+            raise Refused(f"--{name}", f"takes one number or {tasks}, one a task, not {len(given)}")
     inputs = dims[0] * tasks if len(dims) == 1 else sum(dims)
     if options.start == "published":
-        as_published(options, tasks, refuse)
-    within(of_run(options, tasks, inputs), refuse)
+        as_published(options, tasks)
+    within(of_run(options, tasks, inputs))
     dims = dims * tasks if len(dims) == 1 else dims
     if options.dim not in (None, sum(dims)):
-        refuse(f"argument --in_dim: takes {sum(dims)}, the sum of --dims, not {options.dim}")
+        raise Refused("--in_dim", f"takes {sum(dims)}, the sum of --dims, not {options.dim}")
     if options.width is not None and options.width < sum(dims):
-        refuse(f"argument --width: takes at least {sum(dims)}, all inputs, not {options.width}")
+        raise Refused("--width", f"takes at least {sum(dims)}, all inputs, not {options.width}")
     if (options.lr is None) != (options.steps is None):
         given, wanted = ("--lr", "--epoch") if options.steps is None else ("--epoch", "--lr")
-        refuse(f"argument {given}: goes with {wanted}; without both the rates are .02, .01, .004")
+        raise Refused(given, f"goes with {wanted}; without both the rates are .02, .01, .004")
     return MultiTask(dims, options.context, options.signal, options.noise)
 
 
-def as_published(options: argparse.Namespace, tasks: int, refuse: Callable) -> None:
+def as_published(options: argparse.Namespace, tasks: int) -> None:
     """What the published start does not draw is refused."""
     takes = {
         "dims": (len(set(options.dims)) == 1, "one size for all tasks"),
@@ -47,12 +47,12 @@ def as_published(options: argparse.Namespace, tasks: int, refuse: Callable) -> N
     }
     for name, (drawn, what) in takes.items():
         if not drawn:
-            refuse(f"argument --{name}: takes {what} with --start published")
+            raise Refused(f"--{name}", f"takes {what} with --start published")
 
 
-def run(options: argparse.Namespace, refuse: Callable) -> int:
-    task = problem(options, refuse)
-    check_files(options, refuse)
+def run(options: argparse.Namespace) -> int:
+    task = problem(options)
+    check_files(options)
     heads = options.heads or task.tasks
     schedule = spectral.FIGURE_1
     if options.lr is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iclcore.cli.parser import writable
+from iclcore.cli.parser import Refused, writable
 from iclcore.files import is_stream, write_whole
 from iclcore.history import History
 from iclcore.interrupts import noted
@@ -20,22 +20,20 @@ if TYPE_CHECKING:  # it loads matplotlib
     from iclcore.style import Picture
 
 
-def check_files(options: argparse.Namespace, refuse: Callable) -> None:
+def check_files(options: argparse.Namespace) -> None:
     """Each output has a file of its own, and the picture's can be written too."""
     if options.show:
         try:
             writable(str(picture_of(options)))
         except argparse.ArgumentTypeError as error:
-            refuse(f"argument --show: its picture {error}")
+            raise Refused("--show", f"its picture {error}") from None
     files = {"--save": options.save, "--json": options.json}
     files["--show"] = picture_of(options) if options.show else None
-    named = [(name, path.resolve()) for name, path in files.items() if path]
-    for i, (name, path) in enumerate(named):
-        for other, taken in named[:i]:
-            if path == taken:
-                refuse(
-                    f"argument {name}: takes a file of its own, not that of {other}, {path.name}"
-                )
+    taken: dict[Path, str] = {}
+    for name, path in files.items():
+        real = path and path.resolve()
+        if real and (other := taken.setdefault(real, name)) != name:
+            raise Refused(name, f"takes a file of its own, not that of {other}, {real.name}")
 
 
 def drawing(options: argparse.Namespace) -> ModuleType | None:

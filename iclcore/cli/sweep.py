@@ -9,12 +9,10 @@ import argparse
 import difflib
 import sys
 import time
-from collections.abc import Callable
 from itertools import product
 
-from iclcore.cli import train_flags
 from iclcore.cli.memory import of_run, within
-from iclcore.cli.parser import Parser, alike
+from iclcore.cli.parser import Parser, Refused, alike, train_flags
 from iclcore.cli.train import plan_of
 from iclcore.extras import needs
 from iclcore.files import write_whole
@@ -25,23 +23,23 @@ from iclcore.sweep.workers import ClusterLost, NoCluster
 MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
 
 
-def run(options: argparse.Namespace, refuse: Callable) -> int:
+def run(options: argparse.Namespace) -> int:
     if options.jobs and options.scheduler:
-        refuse("argument --jobs: goes without --scheduler, whose workers are as many as they are")
+        raise Refused("--jobs", "goes without --scheduler, whose workers are as many as they are")
     clock = time.perf_counter()
-    plans = combinations(options, refuse)
+    plans = combinations(options)
     try:
         distinct(plans)
     except ValueError as error:
-        refuse(f"argument --grid: {error}")
+        raise Refused("--grid", str(error)) from None
     with needs("cluster"):  # before the first run
         from iclcore import picture
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except FolderInUse as error:
-        refuse(f"argument --out: {error}")
+        raise Refused("--out", str(error)) from None
     except NoCluster as error:
-        refuse(f"argument --scheduler: {error}")
+        raise Refused("--scheduler", str(error)) from None
     except ClusterLost as error:
         print(error, file=sys.stderr)
         return 3
@@ -64,7 +62,7 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     return 0 if counts["finished"] == len(plans) else 3
 
 
-def combinations(options: argparse.Namespace, refuse: Callable) -> list[Plan]:
+def combinations(options: argparse.Namespace) -> list[Plan]:
     """Every run of the grid; all are checked before any is carried out."""
     parser, rest = Parser(prog="iclcore sweep", add_help=False), options.rest
     train_flags(parser)
@@ -75,54 +73,55 @@ def combinations(options: argparse.Namespace, refuse: Callable) -> list[Plan]:
     for axis in options.grid.split():
         name, equals, values = axis.partition("=")
         if not (name and equals and values):
-            refuse(f"argument --grid: takes NAME=VALUES between blanks, not {axis!r}")
+            raise Refused("--grid", f"takes NAME=VALUES between blanks, not {axis!r}")
         if name not in flags:
             close = difflib.get_close_matches(name, flags, 1)
             hint = f"; did you mean {close[0]}?" if close else "; train --help lists them"
-            refuse(f"argument --grid: {name!r} is no flag of train{hint}")
+            raise Refused("--grid", f"{name!r} is no flag of train{hint}")
         action = flags[name]
         if action.nargs == 0:
-            refuse(f"argument --grid: --{name} takes no values, so give it for all runs")
+            raise Refused("--grid", f"--{name} takes no values, so give it for all runs")
         if action in axes:
-            refuse(f"argument --grid: has --{name} twice")
+            raise Refused("--grid", f"has --{name} twice")
         if action in given:
             own = action.option_strings[0]
-            refuse(f"argument {own}: has a value of its own and one in --grid")
-        axes[action] = _values(axis, values, refuse)
+            raise Refused(own, "has a value of its own and one in --grid")
+        axes[action] = _values(axis, values)
     if not axes:
-        refuse("argument --grid: takes NAME=VALUES between blanks, not nothing")
+        raise Refused("--grid", "takes NAME=VALUES between blanks, not nothing")
     plans = []
     for values in product(*axes.values()):
         named = zip(axes, values, strict=True)
         point = [f"{action.option_strings[0]}={value}" for action, value in named]
         fixed, unknown = parser.parse_known_args([*rest, *point])
         if unknown:
-            refuse(f"argument {unknown[0]}: is no flag of sweep{alike(unknown[0], parser)}")
-
-        def refuse_it(line: str, point: str = " ".join(point)) -> None:
-            refuse(f"{line}, with {point}")
-
-        plans.append(plan_of(fixed, refuse_it))
-        if not options.scheduler:  # whose workers have memory of their own
-            within(of_run(plans[-1]), refuse_it)
+            raise Refused(unknown[0], f"is no flag of sweep{alike(unknown[0], parser)}")
+        try:
+            plans.append(plan_of(fixed))
+            if not options.scheduler:  # whose workers have memory of their own
+                within(of_run(plans[-1]))
+        except Refused as error:
+            raise Refused(error.flag, f"{error.line}, with {' '.join(point)}") from None
     return plans
 
 
-def _values(axis: str, values: str, refuse: Callable) -> list[str]:
+def _values(axis: str, values: str) -> list[str]:
     if ":" in values:
         try:
             numbers = range(*(int(part) for part in values.split(":")))
         except (TypeError, ValueError):
-            refuse(f"argument --grid: a range is FIRST:END or FIRST:END:STEP, not {axis!r}")
+            raise Refused(
+                "--grid", f"a range is FIRST:END or FIRST:END:STEP, not {axis!r}"
+            ) from None
         if not numbers:
-            refuse(f"argument --grid: {axis!r} is an empty range")
+            raise Refused("--grid", f"{axis!r} is an empty range")
         if numbers[-1] - numbers[0] > MOST_VALUES * abs(numbers.step):
-            refuse(f"argument --grid: a range takes at most {MOST_VALUES:,} values, not {axis!r}")
+            raise Refused("--grid", f"a range takes at most {MOST_VALUES:,} values, not {axis!r}")
         return [str(number) for number in numbers]
     listed = values.split(",")
     if "" in listed:
-        refuse(f"argument --grid: {axis!r} lacks a value")
+        raise Refused("--grid", f"{axis!r} lacks a value")
     twice = [value for value in listed if listed.count(value) > 1]
     if twice:
-        refuse(f"argument --grid: {axis!r} has {twice[0]} twice")
+        raise Refused("--grid", f"{axis!r} has {twice[0]} twice")
     return listed

@@ -3,12 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 import numpy as np
 
 from iclcore.cli import model_of, task_of
+from iclcore.cli.parser import Refused
 from iclcore.files import write_whole
 from iclcore.models import CubicMLP, Model, SeparateAttention
 from iclcore.task import RegressionTask
@@ -16,27 +17,27 @@ from iclcore.task import RegressionTask
 POINTS, ROWS = 201, 250_000  # of a table; rows take about ten seconds
 
 
-def run(options: argparse.Namespace, refuse: Callable) -> int:
+def run(options: argparse.Namespace) -> int:
     """Tidy rows: quantity, index (number of components or eigenvector), step, value.
 
     ``plateau_loss``: the levels on which the model's loss waits. ``merged_loss``, of merged heads and of
     the MLP on white input: its course. ``head_value``, of separate heads of rank one that answer with one
     output: the scalar ODE of one that learns eigenvector ``index`` alone.
     """
-    model, task = model_of(options, refuse), task_of(options)
+    model, task = model_of(options), task_of(options)
     if options.softmax:
-        refuse("argument --softmax: has no closed form; leave it out")
+        raise Refused("--softmax", "has no closed form; leave it out")
     if sys.stdout is None and not options.save:
-        refuse("argument --save: takes a file, for standard output is closed")
+        raise Refused("--save", "takes a file, for standard output is closed")
     steps = np.unique([i * (options.steps - 1) // (POINTS - 1) for i in range(POINTS)])
     most = ROWS // max(len(steps), len(task.lengths))
     if task.dim > most and len(steps) >= len(task.lengths):
-        refuse(f"argument --in_dim: takes at most {most} here, not {task.dim}")
+        raise Refused("--in_dim", f"takes at most {most} here, not {task.dim}")
     if task.dim > most:
-        refuse(f"argument --seq_len: takes less with --vary_len, not {task.context + 1}")
+        raise Refused("--seq_len", f"takes less with --vary_len, not {task.context + 1}")
 
     if isinstance(model, SeparateAttention) and task.dim * task.outputs > ROWS:
-        refuse(f"argument --out_dim: takes at most {ROWS // task.dim} here, not {task.outputs}")
+        raise Refused("--out_dim", f"takes at most {ROWS // task.dim} here, not {task.outputs}")
 
     from iclcore import theory
 
@@ -60,9 +61,9 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
                 s = theory.head_course(task, d, time, options.init, model.divisor)
                 lines += [f"head_value,{d},{t},{float(x)!r}" for t, x in zip(steps, s, strict=True)]
     except ValueError as error:  # a start too small or too large to compute with
-        refuse(
-            f"argument --init: takes a start that floats can follow, not {options.init:g}: {error}"
-        )
+        raise Refused(
+            "--init", f"takes a start that floats can follow, not {options.init:g}: {error}"
+        ) from None
     text = "\n".join(lines) + "\n"
     if options.save:
         write_whole(options.save, lambda file: file.write(text.encode()))

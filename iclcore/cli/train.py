@@ -3,11 +3,11 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable
 from functools import cache
 
-from iclcore.cli import DRAW, chosen, model_of, optimizer_of, task_of
+from iclcore.cli import chosen, model_of, optimizer_of, task_of
 from iclcore.cli.memory import memory, of_run, of_shapes, within
+from iclcore.cli.parser import Refused
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.files import read_arrays
 from iclcore.interrupts import noted
@@ -15,11 +15,22 @@ from iclcore.optimisers import PLAIN
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
 
+# flags of a published draw, by what they are in Python; arrays of one's own have all these by themselves
+DRAW = {
+    "dim": "--in_dim",
+    "context": "--seq_len",
+    "outputs": "--out_dim",
+    "spectrum": "--spectrum",
+    "in_context": "--icl",
+    "sequences": "--trainset_size",
+    "tests": "--testset_size",
+}
 
-def run(options: argparse.Namespace, refuse: Callable) -> int:
-    plan = plan_of(options, refuse)
-    check_files(options, refuse)
-    within(of_run(plan), refuse)
+
+def run(options: argparse.Namespace) -> int:
+    plan = plan_of(options)
+    check_files(options)
+    within(of_run(plan))
     limit = None
     if not plan.own and plan.optimizer == PLAIN:
         from iclcore.stability import hopeless_rate  # with all of theory
@@ -28,8 +39,8 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     if limit and plan.lr > limit:
         unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
         most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
-        refuse(
-            f"argument --lr: takes at most {most:g} with this model and task; {plan.lr:g} diverges"
+        raise Refused(
+            "--lr", f"takes at most {most:g} with this model and task; {plan.lr:g} diverges"
         )
     picture = drawing(options)
     starts = prepare([plan])
@@ -45,38 +56,38 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
     return report(history, options, picture and picture.run)
 
 
-def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
+def plan_of(options: argparse.Namespace) -> Plan:
     """A run as a sweep takes it."""
-    model = model_of(options, refuse)
+    model = model_of(options)
     if model.softmax and options.engine == "auto":
         from numba import config
 
         if config.DISABLE_JIT:
-            refuse("argument --softmax: takes compiled code, but NUMBA_DISABLE_JIT is set")
-    data = own_data(options, refuse) if options.data else task_of(options)
+            raise Refused("--softmax", "takes compiled code, but NUMBA_DISABLE_JIT is set")
+    data = own_data(options) if options.data else task_of(options)
     names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
     own = chosen(options, *names)
     if own.get("sequences") == math.inf:
         own["sequences"] = None
     else:
-        within(of_shapes(data, model), refuse)  # of which a run makes a table
+        within(of_shapes(data, model))  # of which a run makes a table
     try:
-        return Plan(data, model, optimizer=optimizer_of(options, refuse), **own)
+        return Plan(data, model, optimizer=optimizer_of(options), **own)
     except ValueError as error:
         name, _, takes = str(error).partition(" ")
-        refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")
+        raise Refused(DRAW.get(name, f"--{name}"), takes) from None
 
 
-def own_data(options: argparse.Namespace, refuse: Callable) -> Sequences:
+def own_data(options: argparse.Namespace) -> Sequences:
     """The arrays of ``--data``."""
     for name, flag in DRAW.items():
         if getattr(options, name) is not None:
-            refuse(f"argument {flag}: goes without --data, which has sequences of its own")
+            raise Refused(flag, "goes without --data, which has sequences of its own")
     try:
         return _sequences(options.data, options.every_length)
     except (OSError, ValueError) as error:
         why = f"{options.data}: {error.strerror}" if isinstance(error, OSError) else error
-        refuse(f"argument --data: takes an npz file with arrays x and y: {why}")
+        raise Refused("--data", f"takes an npz file with arrays x and y: {why}") from None
 
 
 @cache  # by all runs of a sweep

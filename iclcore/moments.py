@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from iclcore.models import Factors, Model, scoring
-from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
+from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
 CHUNK = 2000  # sequences whose features are held at a time: 6 MB at D = 8
@@ -113,7 +113,7 @@ def coefficients(factors: Factors, kind: Features) -> Float[np.ndarray, "*stack 
     return c.reshape(*c.shape[:-2], kind.size)
 
 
-def of_matrix(matrix: Float[np.ndarray, "D D"], kind: Features) -> Float[np.ndarray, "one F"]:
+def of_matrix(matrix: Matrix, kind: Features) -> Float[np.ndarray, "one F"]:
     """c of ŷ = βᵀ M x_q, of one output: β_a is S between x_a and the label, the last of its columns."""
     if kind.outputs != 1:
         raise ValueError(f"outputs takes 1, where M is one matrix, not {kind.outputs}")

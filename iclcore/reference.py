@@ -16,7 +16,7 @@ from iclcore.checks import enough_to_whiten, instance, whole
 from iclcore.checks import seed as check_seed
 from iclcore.extras import needs
 from iclcore.models import Layer, Model, Weights
-from iclcore.task import DRAWN, RegressionTask, Sequences
+from iclcore.task import DRAWN, Matrix, RegressionTask, Sequences
 
 with needs("torch"):
     import torch
@@ -71,9 +71,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
             y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
-            own[int(count * task.in_context) :] = (
-                shared  # rounded down as published: .29 of 100 is 28
-            )
+            first = int(count * task.in_context)  # rounded down as published: .29 of 100 is 28
+            own[first:] = shared
             y = torch.einsum("ptd,pdo->pto", x, own)
         return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": task}
 
@@ -88,9 +87,7 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     return Published(**train, tests=tests, state=generator.get_state())
 
 
-def _covariance(
-    task: RegressionTask, legacy: np.random.RandomState
-) -> tuple[Float[np.ndarray, "D D"], Float[np.ndarray, "D D"]]:
+def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Matrix, Matrix]:
     """Λ as published, and its eigenvectors from the largest eigenvalue down."""
     if task.spectrum == "white":
         return np.eye(task.dim) / task.dim, np.eye(task.dim)
@@ -103,7 +100,7 @@ def _covariance(
 
 
 def _inputs(
-    legacy: np.random.RandomState, covariance: Float[np.ndarray, "D D"], count: int, tokens: int
+    legacy: np.random.RandomState, covariance: Matrix, count: int, tokens: int
 ) -> Float[np.ndarray, "P T D"]:
     dim = len(covariance)
     x = np.empty((count, tokens, dim), dtype=np.float32)

@@ -19,6 +19,7 @@ ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far 
 SPECTRA = ("linear", "power", "white")
 STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # of random numbers
 DRAWN = 10_000  # sequences that a published draw has in float64 at a time, to bound memory
+Vector, Matrix = Float[np.ndarray, " D"], Float[np.ndarray, "D D"]
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
 
@@ -148,11 +149,11 @@ class RegressionTask:
     dim: int | None = None  # as many as eigenvalues are given, else 4
     context: int = 31
     outputs: int = 1
-    spectrum: str | Sequence[float] | Float[np.ndarray, " D"] = "linear"
+    spectrum: str | Sequence[float] | Vector = "linear"
     in_context: float = 1.0
     every_length: bool = False
     seed: int = 0
-    basis: Sequence[Sequence[float]] | Float[np.ndarray, "D D"] | None = None
+    basis: Sequence[Sequence[float]] | Matrix | None = None
     noise: float = 0.0
 
     def __post_init__(self) -> None:
@@ -210,18 +211,16 @@ class RegressionTask:
         return range(2 if self.every_length else self.context + 1, self.context + 2)
 
     @property
-    def eigenvalues(self) -> Float[np.ndarray, " D"]:
+    def eigenvalues(self) -> Vector:
         """λ_1 ≥ … ≥ λ_D; a named spectrum has trace 1, given eigenvalues are kept as they are."""
         if not isinstance(self.spectrum, str):
             return np.array(self.spectrum)
         order = np.arange(1, self.dim + 1)
-        values = {"linear": order[::-1], "power": 1 / order, "white": np.ones(self.dim)}[
-            self.spectrum
-        ]
-        return values / values.sum()
+        laws = {"linear": order[::-1], "power": 1 / order, "white": np.ones(self.dim)}
+        return laws[self.spectrum] / laws[self.spectrum].sum()
 
     @property
-    def eigenvectors(self) -> Float[np.ndarray, "D D"]:
+    def eigenvectors(self) -> Matrix:
         """Columns e_1 … e_D, given or drawn from ``seed``; white input keeps the axes."""
         if self.basis is not None:
             return np.array(self.basis)
@@ -230,7 +229,7 @@ class RegressionTask:
         return np.linalg.qr(self._rng("covariance").standard_normal((self.dim, self.dim)))[0]
 
     @property
-    def covariance(self) -> Float[np.ndarray, "D D"]:
+    def covariance(self) -> Matrix:
         """Λ = Σ_d λ_d e_d e_dᵀ."""
         return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
 

@@ -9,10 +9,10 @@ in the convention with 1/N. With κ = 1 it is that of 1/R independent examples, 
 """
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import least, whole
 from iclcore.task import RegressionTask
+from iclcore.theory.linear import Levels
 
 
 def effective_examples(context: int, correlation: float = 0.0) -> float:
@@ -22,9 +22,7 @@ def effective_examples(context: int, correlation: float = 0.0) -> float:
     return float(context**2 / np.sum(pairs * float(correlation) ** (2 * apart)))
 
 
-def plateaus_with(
-    task: RegressionTask, kurtosis: float = 1.0, correlation: float = 0.0
-) -> Float[np.ndarray, " levels"]:
+def plateaus_with(task: RegressionTask, kurtosis: float = 1.0, correlation: float = 0.0) -> Levels:
     """L(M_0) … L(M_D) of such inputs: tr Λ + σ² − Σ_{d ≤ m} λ_d³/c_d, c_d the eigenvalues of C."""
     lam, n = task.eigenvalues, task.context
     least("kurtosis", kurtosis, 1)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float, Int
 
-from iclcore.task import RegressionTask
+from iclcore.task import Matrix, RegressionTask
 from iclcore.theory.linear import plateau_losses, population_loss
 
 
@@ -22,16 +22,14 @@ def effective_tokens(task: RegressionTask) -> float:
     return float(share.mean() / (share / tokens).mean())
 
 
-def ridge_predictor(task: RegressionTask, tokens: float) -> Float[np.ndarray, "D D"]:
+def ridge_predictor(task: RegressionTask, tokens: float) -> Matrix:
     """(Λ + (tr Λ + σ²)/T I)⁻¹: the best M for T tokens where β is divided by the number of tokens."""
     basis, lam = task.eigenvectors, task.eigenvalues
     return (basis / (lam + task.label_power / tokens)) @ basis.T
 
 
 def losses_at(
-    task: RegressionTask,
-    predictor: Float[np.ndarray, "D D"],
-    context: Sequence[int] | Int[np.ndarray, " lengths"],
+    task: RegressionTask, predictor: Matrix, context: Sequence[int] | Int[np.ndarray, " lengths"]
 ) -> Float[np.ndarray, " lengths"]:
     """L_n(M) = tr Λ − 2⟨A_n, M⟩ + tr(Mᵀ C_n M Λ) of one M at each number n of examples."""
     tasks = [replace(task, context=int(n), every_length=False) for n in context]

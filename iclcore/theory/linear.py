@@ -19,14 +19,13 @@ from jaxtyping import Float, Int
 from iclcore.checks import instance, positive, whole
 from iclcore.models import MergedAttention, SeparateAttention, Weights
 from iclcore.moments import Data, Moments, averages, of_matrix
-from iclcore.task import Divisor, RegressionTask, Sequences, divide_by
+from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector, divide_by
 
+Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
 LEAST = 1e-300  # of a head's start in units of its limit: what 1/x and 4/x can hold
 
 
-def rates(
-    task: RegressionTask, divisor: Divisor = "one"
-) -> tuple[Float[np.ndarray, " D"], Float[np.ndarray, " D"]]:
+def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vector]:
     """(a_d, b_d) of every eigenvector, from the largest eigenvalue down."""
     if task.in_context != 1:
         raise ValueError(f"theory takes tasks with in_context = 1, not {task.in_context}")
@@ -40,13 +39,13 @@ def rates(
 # -- fixed points ---------------------------------------------------------------------------------
 
 
-def learned(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray, " D"]:
+def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
     """What M is along each eigenvector once it is learned: a_d/b_d, or 1/(λ_d(1 + (1 + tr/λ_d)/N))."""
     a, b = rates(task, divisor)
     return a / b
 
 
-def plateau_losses(data: Data) -> Float[np.ndarray, " levels"]:
+def plateau_losses(data: Data) -> Levels:
     """L(M_0) … L(M_D): tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
 
     The loss does not depend on the divisor, except that lengths are averaged with it. Sequences and
@@ -88,9 +87,7 @@ def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.n
     return np.sqrt((2 * task.label_power**2 + 4 * np.sum(lam**2) + own) / sizes)
 
 
-def pcr_predictor(
-    task: RegressionTask, components: int, divisor: Divisor = "one"
-) -> Float[np.ndarray, "D D"]:
+def pcr_predictor(task: RegressionTask, components: int, divisor: Divisor = "one") -> Matrix:
     """M_m of ŷ = βᵀ M_m x_q: principal component regression in context with m components.
 
     In the limit of long contexts it is principal component regression; see ``regression``.
@@ -128,9 +125,7 @@ def regression(task: RegressionTask, components: int) -> Regression:
     return Regression(float(noise + spread), float(np.sqrt(apart)))
 
 
-def population_loss(
-    task: RegressionTask, predictor: Float[np.ndarray, "D D"], divisor: Divisor = "one"
-) -> float:
+def population_loss(task: RegressionTask, predictor: Matrix, divisor: Divisor = "one") -> float:
     """L(M) = tr Λ + σ² − 2⟨A, M⟩ + tr(Mᵀ C M Λ), A = E[y_q β x_qᵀ], C = E[ββᵀ]."""
     a, b = rates(task, divisor)
     basis, lam = task.eigenvectors, task.eigenvalues
@@ -173,9 +168,7 @@ def _white(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
     return float(a[0] * np.sqrt(task.dim / task.outputs)), float(b[0] / task.outputs)
 
 
-def white_course(
-    task: RegressionTask, c0: float, time: Float[np.ndarray, " t"], divisor: Divisor = "one"
-) -> Float[np.ndarray, " t"]:
+def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor = "one") -> Times:
     """Loss L(t) = tr Λ − 2ac + bc² along ċ = 4c(a − bc), a logistic rise from c₀ to c* = a/b.
 
     c = c* c₀/(c₀ (1 − e) + c* e), e = exp(−4at): no difference of large numbers, no division by c₀.
@@ -210,7 +203,7 @@ def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
 # -- separate key and query -----------------------------------------------------------------------
 
 
-def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray, " D"]:
+def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Vector:
     """|v| = |k| = |q| of a rank-one head that has learned eigenvector d alone: (a_d/b_d)^(1/3)."""
     return np.cbrt(learned(task, divisor))
 
@@ -218,11 +211,11 @@ def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarr
 def head_course(
     task: RegressionTask,
     component: int,
-    time: Float[np.ndarray, " t"],
+    time: Times,
     s0: float | None = None,
     divisor: Divisor = "one",
     half_at: float | None = None,
-) -> Float[np.ndarray, " t"]:
+) -> Times:
     """s(t) of ds/dt = 2(a s² − b s⁵) for eigenvector ``component`` (1 is the largest).
 
     Either from s(0) = ``s0``, or placed so that half of the limit is reached at time ``half_at``.

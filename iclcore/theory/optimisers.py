@@ -16,8 +16,8 @@ from jaxtyping import Float
 
 from iclcore.checks import positive, whole
 from iclcore.optimisers import Adam
-from iclcore.task import Divisor, RegressionTask
-from iclcore.theory.linear import plateau_losses, rates
+from iclcore.task import Divisor, RegressionTask, Vector
+from iclcore.theory.linear import Levels, plateau_losses, rates
 
 SETTLED = 50  # a pattern of signs that has not come back to itself by then has no fixed point
 
@@ -29,15 +29,13 @@ def decayed_time(time: Float[np.ndarray, "*drops"] | float, decay: float) -> np.
         return np.where(share < 1, -np.log1p(-share) / decay, np.inf)
 
 
-def decay_limit(task: RegressionTask, divisor: Divisor = "one") -> Float[np.ndarray, " D"]:
+def decay_limit(task: RegressionTask, divisor: Divisor = "one") -> Vector:
     """γ_d beyond which no head holds eigenvector d: the top of 2as − 2bs⁴, at s³ = a/(4b)."""
     a, b = rates(task, divisor)
     return 1.5 * a * np.cbrt(a / (4 * b))
 
 
-def decayed_limit(
-    task: RegressionTask, decay: float, divisor: Divisor = "one"
-) -> Float[np.ndarray, " D"]:
+def decayed_limit(task: RegressionTask, decay: float, divisor: Divisor = "one") -> Vector:
     """|v| = |k| = |q| of a head that holds eigenvector d: the larger root, or 0 where there is none."""
     from scipy.optimize import brentq
 
@@ -53,9 +51,7 @@ def decayed_limit(
     return ends
 
 
-def decayed_losses(
-    task: RegressionTask, decay: float, divisor: Divisor = "one"
-) -> Float[np.ndarray, " levels"]:
+def decayed_losses(task: RegressionTask, decay: float, divisor: Divisor = "one") -> Levels:
     """The plateaus that weight decay shifts, M's eigenvalues being the cubes of ``decayed_limit``."""
     a, b = rates(task, divisor)
     held = decayed_limit(task, decay, divisor) ** 3

@@ -13,20 +13,20 @@ stays zero, as the x entries of a value do: to them all odd averages over w vani
 """
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import share
 from iclcore.models import Weights, scoring, unscored
-from iclcore.task import RegressionTask
+from iclcore.task import Matrix, RegressionTask
+from iclcore.theory.linear import Times
 
 
-def small_scores(task: RegressionTask) -> tuple[Float[np.ndarray, "D D"], float]:
+def small_scores(task: RegressionTask) -> tuple[Matrix, float]:
     """A, which drives v_h and U_h, and κ, which drags Σ_h v_h to zero."""
     n, lam = task.context, task.covariance
     return (n / (n + 1)) ** 2 * lam @ lam, n * task.label_power / (n + 1) ** 2
 
 
-def merged_growth(drive: Float[np.ndarray, "D D"], drag: float, heads: int) -> tuple[float, float]:
+def merged_growth(drive: Matrix, drag: float, heads: int) -> tuple[float, float]:
     """Exponents of small merged weights: of heads that cancel, Σ_h v_h = 0, and of their sum.
 
     Differences between heads grow as linear attention does, at 2|A|. The sum has v̇ = 2|A|u − 2κHv,
@@ -36,9 +36,7 @@ def merged_growth(drive: Float[np.ndarray, "D D"], drag: float, heads: int) -> t
     return pull, float(np.hypot(pull, hold) - hold)
 
 
-def sum_course(
-    drive: Float[np.ndarray, "D D"], drag: float, heads: int, time: Float[np.ndarray, " t"]
-) -> Float[np.ndarray, " t"]:
+def sum_course(drive: Matrix, drag: float, heads: int, time: Times) -> Times:
     """Σ_h v_h, in units of its start, of small merged weights that begin with U_h = 0.
 
     Of both exponents −κH ± √(4|A|² + κ²H²) a part: it falls at first at the rate 2κH, by the drag alone.
@@ -48,13 +46,7 @@ def sum_course(
     return np.exp(-hold * time) * (np.cosh(rate * time) - hold / rate * np.sinh(rate * time))
 
 
-def early_loss(
-    drive: Float[np.ndarray, "D D"],
-    drag: float,
-    power: float,
-    weights: Weights,
-    time: Float[np.ndarray, " t"],
-) -> Float[np.ndarray, " t"]:
+def early_loss(drive: Matrix, drag: float, power: float, weights: Weights, time: Times) -> Times:
     """The loss along the flow of its leading terms, from the weights of a merged or separate model.
 
     ``power`` is the loss at zero. Good while it has hardly moved; from where it would be negative, nan.
@@ -66,9 +58,7 @@ def early_loss(
     return losses
 
 
-def escape_from(
-    drive: Float[np.ndarray, "D D"], drag: float, power: float, weights: Weights, gone: float
-) -> float:
+def escape_from(drive: Matrix, drag: float, power: float, weights: Weights, gone: float) -> float:
     """When the share ``gone`` of the loss is gone, along the same flow; inf beyond a million."""
     course = _flow(drive, drag, power, weights, 1e6, share("gone", gone))
     return float(course.t[-1]) if course.status == 1 else float("inf")
@@ -98,11 +88,8 @@ def _flow(drive, drag, power, weights, horizon, gone):
 
     def loss(state):
         v, *parts = split(state)
-        return (
-            power
-            - 2 * np.einsum("h,da,hda->", v, drive, scoring((*parts, v)))
-            + drag * v.sum() ** 2
-        )
+        driven = np.einsum("h,da,hda->", v, drive, scoring((*parts, v)))
+        return power - 2 * driven + drag * v.sum() ** 2
 
     def event(_, state):
         return loss(state) - (1 - gone) * power

@@ -187,9 +187,8 @@ class History:
 
 def describe(*parts: object) -> dict:
     """Dataclasses as settings: each under its class's name, in the types that JSON brings back."""
-    return json.loads(
-        json.dumps({type(part).__name__: asdict(part) for part in parts}, default=float)
-    )
+    said = {type(part).__name__: asdict(part) for part in parts}
+    return json.loads(json.dumps(said, default=float))
 
 
 def _grouped(columns: Arrays) -> Arrays:

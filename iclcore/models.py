@@ -214,6 +214,11 @@ class Descent:
         return self.given
 
 
+def copied(weights: Weights) -> Weights:
+    """As they are now: engines move them in place."""
+    return {name: array.copy() for name, array in weights.items()}
+
+
 def feature_count(model: Model, dim: int, outputs: int) -> int:
     """How many features φ the model's moments have, without making them: see ``moments.features``."""
     size = dim + outputs
@@ -222,15 +227,12 @@ def feature_count(model: Model, dim: int, outputs: int) -> int:
 
 def _gaussian(layers: Sequence[Layer], seed: int, last: int = 0) -> Weights:
     """Matrix by matrix, of values only the ``last`` rows are kept; 0 keeps all."""
-    rng = np.random.default_rng(seed)
-    kept = {"value": slice(-last, None)}
-    return {
-        a.name: a.std
-        * np.stack(
-            [rng.standard_normal(a.shape)[kept.get(a.name, slice(None))] for _ in range(a.count)]
-        )
-        for a in layers
-    }
+    rng, weights = np.random.default_rng(seed), {}
+    for layer in layers:
+        rows = slice(-last if layer.name == "value" else 0, None)
+        drawn = [rng.standard_normal(layer.shape)[rows] for _ in range(layer.count)]
+        weights[layer.name] = layer.std * np.stack(drawn)
+    return weights
 
 
 def scoring(factors: Factors) -> np.ndarray:

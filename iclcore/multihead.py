@@ -211,11 +211,9 @@ def _sgd(
     import torch
 
     share = 1 / task.tasks if settings.get("loss") == MEAN else 1
-
-    weights = {
-        name: torch.tensor(value, dtype=torch.float32, requires_grad=True)
-        for name, value in start.items()
-    }
+    kind = {"dtype": torch.float32, "requires_grad": True}
+    weights = {name: torch.tensor(value, **kind) for name, value in start.items()}
+    arrays = {name: weight.detach().numpy() for name, weight in weights.items()}  # the same memory
 
     def step(rate: float) -> float:
         tokens, query, answer = draw()
@@ -232,17 +230,9 @@ def _sgd(
         off = {f"departure_{name}": size for name, size in departure(task, arrays).items()}
         return {"omega": omega, "mu": mu} | off
 
-    arrays = {name: weight.detach().numpy() for name, weight in weights.items()}
+    settings = settings | {"width": arrays["K"].shape[1]}
     with one_torch_thread():
-        return descend(
-            "full",
-            task,
-            schedule,
-            settings | {"width": arrays["K"].shape[1]},
-            read=read,
-            step=step,
-            final=lambda: arrays,
-        )
+        return descend("full", task, schedule, settings, arrays, read, step)
 
 
 def test_loss(

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from iclcore.checks import SINGLE, positive, whole
 from iclcore.history import History, describe
+from iclcore.models import Weights, copied
 from iclcore.theory.multihead import MultiTask, PerHead, PerTask, check, root_width
 
 # a number of every sequence and task, as r and a loss; and z
@@ -86,11 +87,8 @@ def measure(
     """Each task's true loss by Monte Carlo, and its standard error; ``context`` to test on another L."""
     check(task, omega, mu)
     rng = np.random.default_rng(seed)
-    parts = [
-        spectral_losses(task, omega, mu, *draw(task, size, rng, context))
-        for size in chunks(sequences)
-    ]
-    return mean_and_error(np.concatenate(parts))
+    drawn = (draw(task, size, rng, context) for size in chunks(sequences))
+    return mean_and_error(np.concatenate([spectral_losses(task, omega, mu, *d) for d in drawn]))
 
 
 def train_spectral(
@@ -126,9 +124,8 @@ def train_spectral(
         if pairs is None:
             return seen
         mirrored = spectral_gradient(task, omega, mu, r, -z)
-        return tuple(
-            ((1 + odd) * a + (1 - odd) * b) / 2 for a, b in zip(seen, mirrored, strict=True)
-        )
+        both = zip(seen, mirrored, strict=True)
+        return tuple(((1 + odd) * a + (1 - odd) * b) / 2 for a, b in both)
 
     def step(rate: float) -> float:
         parts = [slopes(size) for size in sizes]
@@ -140,16 +137,10 @@ def train_spectral(
         mu[:] *= (1 - rate * np.sign(mu) * by_mu) ** 2
         return value
 
-    return descend(
-        "spectral",
-        task,
-        schedule,
-        {"batch": batch, "width": width or task.dim, "seed": seed}
-        | ({"pairs": pairs} if pairs else {}),
-        read=lambda: {"omega": omega.copy(), "mu": mu.copy()},
-        step=step,
-        final=lambda: {"omega": omega, "mu": mu},
-    )
+    weights = {"omega": omega, "mu": mu}
+    settings = {"batch": batch, "width": width or task.dim, "seed": seed}
+    settings |= {"pairs": pairs} if pairs else {}
+    return descend("spectral", task, schedule, settings, weights, lambda: copied(weights), step)
 
 
 def nonlinear_loss(
@@ -205,11 +196,11 @@ def descend(
     task: MultiTask,
     schedule: Schedule,
     settings: dict,
+    weights: Weights,
     read: Callable[[], dict[str, np.ndarray | float]],
     step: Callable[[float], float],
-    final: Callable[[], dict[str, np.ndarray]],
 ) -> History:
-    """Walk the schedule, recording the loss and what is read of every step from before it."""
+    """Walk the schedule: each step moves ``weights`` in place and says the loss, kept with what was read."""
     rates = learning_rates(schedule)
     before = clock.perf_counter()
     rows, ended = [], "finished"
@@ -231,15 +222,14 @@ def descend(
         many = column.ndim > 1  # heads × tasks
         parts = {f"{name}_task{i + 1}": column[:, :, i] for i in range(task.tasks * many)}
         series |= parts if many else {name: column}
+    walked = {"schedule": [list(map(float, part)) for part in schedule], "loss": SUM}
     return History(
         series,
-        describe(task)
-        | {"schedule": [list(map(float, part)) for part in schedule], "loss": SUM}
-        | settings,
+        describe(task) | walked | settings,
         ended=ended,
         engine=engine,
         seconds={"training": clock.perf_counter() - before},
-        final={name: np.array(value) for name, value in final().items()},
+        final=copied(weights),
     )
 
 

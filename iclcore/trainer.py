@@ -13,7 +13,7 @@ import numpy as np
 from iclcore.checks import SINGLE, choice, instance, numbers, positive, said, whole
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
-from iclcore.models import Descent, Model, Weights, feature_count, trainable
+from iclcore.models import Descent, Model, Weights, copied, feature_count, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
@@ -119,13 +119,9 @@ def train(
     if shapes not in ([wanted, fewer] if kind in AVERAGED else [wanted]):
         raise ValueError(f"start takes {wanted}, not {shapes}")
     task = data if isinstance(data, RegressionTask) else data.task
-    settings = {
-        **({} if seed is None else {"seed": seed}),
-        **describe(*filter(None, [task, model, optimizer])),
-        **fresh,
-        "steps": steps,
-        "lr": lr,
-    }
+    settings = {} if seed is None else {"seed": seed}
+    settings |= describe(*filter(None, [task, model, optimizer])) | fresh
+    settings |= {"steps": steps, "lr": lr}
     history = descend(
         "batches" if fresh else kind, model, start, sets, steps, lr, optimizer=optimizer,
         settings=settings, seconds=seconds, snapshots=snapshots, progress=progress,
@@ -183,7 +179,7 @@ def descend(
     clock = time.perf_counter()
     data, *tests = sets.values()
     weights = {name: np.array(array, dtype=float) for name, array in start.items()}
-    first = {name: array.copy() for name, array in weights.items()}
+    first = copied(weights)
     descent = _engine(kind)(model, weights, data, tests, float(lr), optimizer, **fresh)
     seconds = seconds | {"loading": seconds["loading"] + time.perf_counter() - clock}
 
@@ -205,7 +201,7 @@ def descend(
             kept=np.array(list(taken), dtype=int),
             snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
             start=first,
-            final={name: array.copy() for name, array in descent.weights.items()},
+            final=copied(descent.weights),
         )
 
 
@@ -289,14 +285,11 @@ def _run(
     ahead = deque(snapshots)
     blocks, done, ended, size = [], 0, "finished", 1
     hidden = True if progress else None  # None: a bar on a terminal, else none
-    bar = tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False)
-    tell = progress or bar.update
-    with bar:
+    with tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False) as bar:
+        tell = progress or bar.update
         while True:
             if ahead and ahead[0] == done:
-                taken[ahead.popleft()] = {
-                    name: array.copy() for name, array in descent.weights.items()
-                }
+                taken[ahead.popleft()] = copied(descent.weights)
             if done == steps or ended != "finished":
                 break
             clock = time.perf_counter()

@@ -28,6 +28,7 @@ PerTask = Float[np.ndarray, " tasks"]
 
 # In log coordinates an absolute error is a relative one of ω or μ. 1e-10 leaves 8 digits.
 TOLERANCE = 1e-10
+EXACTLY = {"method": "DOP853", "rtol": TOLERANCE, "atol": TOLERANCE}
 # e^600: beyond it B and its products leave float64.
 LARGEST_EXPONENT = 600.0
 
@@ -201,9 +202,7 @@ def flow(
         return (-signs * np.stack([rate * by_omega, 2 * by_mu])).ravel()
 
     with np.errstate(over="ignore", invalid="ignore"):
-        path = solve_ivp(
-            speed, (t[0], t[-1]), logs.ravel(), "DOP853", t, rtol=TOLERANCE, atol=TOLERANCE
-        )
+        path = solve_ivp(speed, (t[0], t[-1]), logs.ravel(), t_eval=t, **EXACTLY)
     if path.status != 0 or not np.isfinite(path.y).all():
         last = path.t[-1] if len(path.t) else t[0]
         raise ValueError(f"t takes times the flow can be followed to, none beyond {last:.4g}")

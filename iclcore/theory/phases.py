@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
 from scipy.special import xlog1py
 
-from iclcore.theory.multihead import TOLERANCE, MultiTask, PerTask, Spectrum, check, root_width
+from iclcore.theory.multihead import EXACTLY, MultiTask, PerTask, Spectrum, check, root_width
 
 
 def race(
@@ -48,7 +48,7 @@ def race(
     heads = logs.shape[-2]
     far = 30 * heads * np.max(2 + heads * a * drag) + np.ptp(logs)
     start = np.concatenate([logs.ravel(), waits.ravel()])
-    path = solve_ivp(speed, (0, far), start, "DOP853", [far], rtol=TOLERANCE, atol=TOLERANCE)
+    path = solve_ivp(speed, (0, far), start, t_eval=[far], **EXACTLY)
     omega, mu = path.y[: logs.size, -1].reshape(logs.shape)
     return path.y[logs.size :, -1].reshape(waits.shape)[..., 0, :], (omega + mu).argmax(-2)
 
@@ -77,10 +77,7 @@ def advance(task: MultiTask, width: int | None = None) -> PerTask:
         done.terminal = True
         first = np.log(1e-5 * d**-0.5)  # what lies below is a share of 1e-5
         span = (first, np.log(d**-0.5))
-        path = solve_ivp(
-            slopes, span, [first - np.log(g), 0], "DOP853",
-            events=done, rtol=TOLERANCE, atol=TOLERANCE,
-        )  # fmt: skip
+        path = solve_ivp(slopes, span, [first - np.log(g), 0], events=done, **EXACTLY)
         (end,), (log_omega,) = path.y_events[0], path.t_events[0]
         found.append(g / kappa * np.exp(-log_omega) - end[1])
     return np.array(found)
@@ -127,8 +124,7 @@ def emergence(
     def speed(_: float, omega: np.ndarray) -> np.ndarray:
         return emergence_speed(task, omega, width)
 
-    span = (t[0], t[-1])
-    omega = solve_ivp(speed, span, omega0, "DOP853", t, rtol=TOLERANCE, atol=TOLERANCE).y.T
+    omega = solve_ivp(speed, (t[0], t[-1]), omega0, t_eval=t, **EXACTLY).y.T
     return omega, omega / (omega**2 + task.phi / task.context * np.exp(task.d * omega**2))
 
 

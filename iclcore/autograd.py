@@ -41,8 +41,8 @@ class AutogradDescent(Descent):
         scores = sum(len(train) * n**2 for n in train.lengths)
         self.threads = one_torch_thread if scores < SMALL else nullcontext
         if isinstance(optimizer, Adam):
-            kept = {"betas": (optimizer.beta1, optimizer.beta2), "eps": optimizer.eps}
-            rule = partial(torch.optim.Adam, **kept)
+            betas = optimizer.beta1, optimizer.beta2
+            rule = partial(torch.optim.Adam, betas=betas, eps=optimizer.eps)
         else:
             rule = partial(torch.optim.SGD, momentum=optimizer.momentum)
         decay = optimizer.weight_decay
@@ -109,10 +109,9 @@ def mean_loss(predict: Callable[[Tensor], Tensor], data: Lengths) -> Tensor:
 def loss_and_slopes(net: Network, data: Lengths, like: Weights) -> tuple[float, Weights]:
     """The loss of a module, and its gradient in all weights: zero for those that cannot move."""
     total = mean_loss(net.predict, data)
-    slopes = iter(torch.autograd.grad(total, list(net.parameters())))
-    return total.item(), {
-        name: np.stack([next(slopes).numpy() for _ in stack]) for name, stack in like.items()
-    }
+    found = iter(torch.autograd.grad(total, list(net.parameters())))
+    slopes = {name: np.stack([next(found).numpy() for _ in stack]) for name, stack in like.items()}
+    return total.item(), slopes
 
 
 def gradient_of(model: Model, data: Sequences, like: Weights) -> Callable[[Factors], Factors]:

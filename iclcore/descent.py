@@ -1,7 +1,5 @@
-"""Descent on moments, compiled: a step costs one symmetric product gram·c; and on fresh batches.
-
-The loops are in ``compiled``; there (d, a) of W_h[d, a] and of c[d, a, b] are one axis, the last.
-"""
+"""Descent on moments: a step costs one symmetric product gram·c; and on fresh batches. The loops are in
+``compiled``."""
 
 import numpy as np
 

@@ -39,14 +39,14 @@ def past_edge(
     halves: since the step that was looked at before, the product is taken to cross 2 once. ``heed`` may
     end that by an exception.
     """
-    rises = _rises(run) if run.ended == "finished" else ()
+    rises = _rises(run) if run.ended == "finished" else []
+    if not rises:
+        return None
     sizes = data.dim, data.outputs
-    if isinstance(data, RegressionTask) and len(rises):
+    if isinstance(data, RegressionTask):
         if feature_count(model, *sizes) > MOST_FEATURES:
             return None
         data = averages(data, model)
-    if not len(rises):
-        return None
     kind = choose(model, "auto", sizes)
     if kind == "moments" and isinstance(data, Sequences):
         data = of_sequences(data, model)

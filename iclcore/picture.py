@@ -22,11 +22,8 @@ def run(history: History) -> Picture:
     values = history.series.get("value")
     figure, axes = canvas(columns=2 if values is not None else 1, squeeze=False)
     left = axes[0, 0]
-    for name, label in {
-        "loss": "training",
-        "test_in_weight": "in-weight test",
-        "test_in_context": "in-context test",
-    }.items():
+    tests = {"test_in_weight": "in-weight test", "test_in_context": "in-context test"}
+    for name, label in ({"loss": "training"} | tests).items():
         if name in history.series:
             curve(left, history, name, label=label)
     task = history.task
@@ -40,11 +37,8 @@ def run(history: History) -> Picture:
         curve(axes[0, 1], history, "value")
         axes[0, 1].set(xlabel="step", ylabel="value weight of each head")
     final = history.loss[np.isfinite(history.loss)][-1]
-    alt = (
-        f"Training loss against step: from {history.loss[0]:.3g} to {final:.3g} "
-        f"in {len(history.loss):,} steps."
-    )
-    return Picture(figure, alt)
+    span = f"from {history.loss[0]:.3g} to {final:.3g} in {len(history.loss):,} steps"
+    return Picture(figure, f"Training loss against step: {span}.")
 
 
 @drawn
@@ -66,11 +60,8 @@ def multihead_run(history: History, task: MultiTask) -> Picture:
             lines[0].set_label(f"task {i + 1}")
         panel.set(ylabel=f"{name} of each head and task")
     if path:
-        for panel, values in (
-            (axes[0], part * path.loss.sum(-1)),
-            (axes[1], path.omega),
-            (axes[2], path.mu),
-        ):
+        courses = part * path.loss.sum(-1), path.omega, path.mu
+        for panel, values in zip(axes, courses, strict=True):
             panel.plot(path.t / part, values.reshape(len(path.t), -1), **DASHED)
     for panel in axes:
         panel.set(xlabel="time (sum of learning rates)")

@@ -2,9 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 
 import numpy as np
 from jaxtyping import Float
@@ -33,6 +31,9 @@ STYLE = {
     "legend.frameon": False,
     "figure.constrained_layout.use": True,
 }
+drawn = mpl.rc_context(
+    STYLE
+)  # a decorator: in the book's style, whatever the reader's own settings are
 DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
 
 
@@ -56,17 +57,6 @@ class Picture:
     def file(self) -> bytes:
         """The picture as a file."""
         return png(self.figure, 160)
-
-
-def drawn(function: Callable) -> Callable:
-    """Draw in the book's style, whatever the reader's own settings are."""
-
-    @wraps(function)
-    def inside(*args, **kwargs):
-        with mpl.rc_context(STYLE):
-            return function(*args, **kwargs)
-
-    return inside
 
 
 def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 3.4, **grid):

@@ -11,25 +11,10 @@ from iclcore import __version__
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 # the modules that a run's numbers go through
 SOURCES = (
-    "autograd",
-    "compiled",
-    "descent",
-    "edge",
-    "lanes",
-    "models",
-    "modules",
-    "moments",
-    "optimisers",
-    "population",
-    "query_row",
-    "reference",
-    "sweep/plan",
-    "softmax",
-    "task",
-    "theory/linear",
-    "threads",
+    "autograd", "compiled", "descent", "edge", "lanes", "models", "modules", "moments", "optimisers",
+    "population", "query_row", "reference", "sweep/plan", "softmax", "task", "theory/linear", "threads",
     "trainer",
-)
+)  # fmt: skip
 
 
 def versions() -> dict[str, str]:

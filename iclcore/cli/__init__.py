@@ -70,11 +70,8 @@ def model_of(options: argparse.Namespace) -> Model:
             raise Refused(f"--{name}", "takes --model attnM or attnS, not mlp")
     if options.rank > 1 and options.model != "attnS":
         raise Refused("--rank", f"goes with --model attnS, not {options.model}")
-    shared = {
-        "heads": options.heads,
-        "init": options.init,
-        "divisor": "tokens" if options.every_length else "one",
-    }
+    shared = {"heads": options.heads, "init": options.init}
+    shared["divisor"] = "tokens" if options.every_length else "one"
     if mlp:
         return CubicMLP(**shared)
     if options.model == "attnM":

@@ -70,12 +70,10 @@ def run(options: argparse.Namespace) -> int:
         history = train(task, *start, schedule, width=options.width, **settings)
     say_owners(history, task)
 
-    kept = history.series
+    kept = history
     if not options.values:
-        kept = {name: kept[name] for name in ("loss", "time")}
-    return report(
-        replace(history, series=kept), options, lambda _: picture.multihead_run(history, task)
-    )
+        kept = replace(history, series={name: history.series[name] for name in ("loss", "time")})
+    return report(kept, options, lambda: picture.multihead_run(history, task))
 
 
 def say_owners(history: History, task: MultiTask) -> None:
@@ -85,15 +83,15 @@ def say_owners(history: History, task: MultiTask) -> None:
     omega, mu = (a[-1] for a in spectral.spectra(history))
     owner = (omega * mu).argmax(0)
     last = history.loss[-200:]
-    print(", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner)), end="; ")
-    print(f"last {len(last)} batch losses ({history.settings['loss']}) {last.mean():.3f}", end="")
+    said = ", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner))
+    said += f"; last {len(last)} batch losses ({history.settings['loss']}) {last.mean():.3f}"
     if len(set(owner.tolist())) == task.tasks:
         from iclcore.theory import icl_risk
 
         exact = icl_risk.exact_loss(task, *(a.diagonal() for a in limit(task))).sum()
         exact *= spectral.share(history)
-        print(f", limit of one head a task {exact:.3f}", end="")
-    print()
+        said += f", limit of one head a task {exact:.3f}"
+    print(said)
 
 
 def of_run(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]:
@@ -109,10 +107,8 @@ def of_run(options: argparse.Namespace, tasks: int, inputs: int) -> Counter[str]
         seen += 16 * heads * tasks * (batch // spectral.CHUNK)
     else:
         held += 16 * heads * (2 * width * size + tasks * (size + tasks)) + 8 * inputs * tasks
-        seen = (10 if published else 6) * batch * size * context + 16 * heads * batch * (
-            context + size
-        )
-        seen += 4 * batch * inputs * tasks
+        seen = (10 if published else 6) * batch * size * context
+        seen += 16 * heads * batch * (context + size) + 4 * batch * inputs * tasks
         held += 8 * batch * heads * width
     found = Counter()
     found[largest(shape | {"--epoch": steps})] += steps * (48 * heads * tasks + 1500)

@@ -50,11 +50,9 @@ def picture_of(options: argparse.Namespace) -> Path:
     return (options.save or Path(options.model)).with_suffix(".png")
 
 
-def report(
-    history: History, options: argparse.Namespace, draw: Callable[[History], "Picture"] | None
-) -> int:
+def report(history: History, options: argparse.Namespace, draw: Callable[[], "Picture"]) -> int:
     """Write what was asked for and say in a few lines what happened; ``draw`` makes its picture."""
-    steps = int(np.isfinite(history.loss).sum())
+    steps, final = int(np.isfinite(history.loss).sum()), final_loss(history)
     # an impatient second Ctrl-C must not cost the files; but a pipe may wait for its reader for ever
     waits = any(path and is_stream(path) for path in (options.save, options.json))
     with nullcontext() if waits else noted():
@@ -62,17 +60,16 @@ def report(
             write = history.to_npz if options.save.suffix == ".npz" else history.to_csv
             write(options.save)
         if options.json:
-            record = history.record() | {"steps": steps, "final_loss": final_loss(history)}
+            record = history.record() | {"steps": steps, "final_loss": final}
             text = json.dumps(record, indent=2) + "\n"
             write_whole(options.json, lambda file: file.write(text.encode()))
     spent = {name: value for name, value in history.seconds.items() if value}
     seconds = ", ".join(f"{name} {value:.3g}" for name, value in spent.items())
     floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
-    final = final_loss(history)
     print(f"{steps} steps, loss {'none' if final is None else f'{final:.8g}'}{floor}")
     print(f"engine {history.engine}; seconds: {seconds}")
     if options.show:
-        show(draw(history), picture_of(options))
+        show(draw(), picture_of(options))
     where = f"kept in {options.save}" if options.save else "not kept, without --save"
     if history.ended == "diverged":
         step = history.steps[-1]

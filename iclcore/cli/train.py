@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
                 f"decides how the run goes on{other * (history.engine != 'published')}",
                 file=sys.stderr,
             )
-    return report(history, options, picture and picture.run)
+    return report(history, options, lambda: picture.run(history))
 
 
 def plan_of(options: argparse.Namespace) -> Plan:

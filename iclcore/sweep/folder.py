@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
 from tqdm import tqdm
@@ -190,13 +191,10 @@ def _kept(folder: Path, wanted: dict[str, Plan]) -> Iterator[tuple[str, dict]]:
             path.unlink()
             continue
         try:
-            row = _read(path, wanted.get(path.stem))
+            if row := _read(path, wanted.get(path.stem)):
+                yield path.stem, row
         except Damaged as error:
-            aside = _set_aside(path)
-            say(f"{error}; set aside as {aside.name}")
-            continue
-        if row:
-            yield path.stem, row
+            say(f"{error}; set aside as {_set_aside(path).name}")
 
 
 def _read(path: Path, run: Plan | None) -> dict | None:
@@ -219,12 +217,9 @@ def _read(path: Path, run: Plan | None) -> dict | None:
 
 def _set_aside(path: Path) -> Path:
     """Renamed, over nothing that was set aside before."""
-    number = 0
-    while os.path.lexists(
-        aside := path.with_name(f"{path.name}{f'.{number}' * bool(number)}.aside")
-    ):
-        number += 1
-    return path.rename(aside)
+    numbers = chain([""], (f".{n}" for n in count(1)))
+    names = (path.with_name(f"{path.name}{number}.aside") for number in numbers)
+    return path.rename(next(aside for aside in names if not os.path.lexists(aside)))
 
 
 # -- the table ------------------------------------------------------------------------------------
@@ -233,12 +228,9 @@ def _set_aside(path: Path) -> Path:
 def _row(run: Plan, history: History) -> dict:
     """Settings by their own names, then what came out: errors before the last recorded step."""
     errors = {name: float(a[-1]) for name, a in history.series.items() if a.ndim == 1}
-    recorded = {
-        "recorded": len(history.loss),
-        "floor": history.floor,
-        "past_edge": history.past_edge,
-    }
-    return {"run": run.name, **run.row, "ended": history.ended, **recorded, **errors}
+    seen = {"ended": history.ended, "recorded": len(history.loss)}
+    seen |= {"floor": history.floor, "past_edge": history.past_edge}
+    return {"run": run.name, **run.row, **seen, **errors}
 
 
 def _write_table(swept: Swept) -> None:

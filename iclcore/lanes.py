@@ -201,12 +201,10 @@ def across(_, x):
         while width > 1:
             width //= 2
             none = ir.Constant(total.type, ir.Undefined)
-            halves = [
-                builder.shuffle_vector(
-                    total, none, ir.Constant(ir.VectorType(ir.IntType(32), width), list(lanes))
-                )
-                for lanes in (range(width), range(width, 2 * width))
-            ]
+            kind, halves = ir.VectorType(ir.IntType(32), width), []
+            for first in (0, width):
+                places = ir.Constant(kind, list(range(first, first + width)))
+                halves.append(builder.shuffle_vector(total, none, places))
             total = builder.fadd(*halves)
         return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
 

@@ -104,9 +104,8 @@ def sequences(
         part[:, :d] = x[: len(part)]
     tokens[:, d:] = G @ tokens[:, :d]
     if task.noise:
-        tokens[:, d:] += task.noise**0.5 * torch.randn(
-            batch, tasks, task.context, generator=generator
-        )
+        noise = torch.randn(batch, tasks, task.context, generator=generator)
+        tokens[:, d:] += task.noise**0.5 * noise
     query = torch.randn(batch, d + tasks, generator=generator)
     query[:, d:] = 0
     return tokens, query, (G @ query[:, :d, None])[..., 0]

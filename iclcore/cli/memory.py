@@ -70,9 +70,8 @@ def of_run(run: Plan) -> Counter[str]:
     count = feature_count(run.model, dim, task.outputs)
     # whatever the engine: edge takes moments
     if run.model.linear and not closed and count <= MOST_FEATURES:
-        found["--data" if run.own else "--in_dim"] += (
-            8 * count * (count * (13 if run.tests else 7) + moments.CHUNK)
-        )
+        flag = "--data" if run.own else "--in_dim"
+        found[flag] += 8 * count * (count * (13 if run.tests else 7) + moments.CHUNK)
     # of each sequence, and then of the set that is worked on
     if kind == "moments" or closed:
         held, work = 0, 0

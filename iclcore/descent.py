@@ -4,7 +4,7 @@
 import numpy as np
 
 from iclcore.compiled import descend
-from iclcore.models import Descent, Factors, scoring, unscored
+from iclcore.models import Descent, Factors, flat, parted, scoring, unscored
 from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 
 
@@ -21,7 +21,7 @@ class MomentDescent(Descent):
         # what no prediction depends on moves by its decay alone
         self.still = still if self.optimizer.weight_decay else {}
         rest = [self.weights[name][where] for name, where in self.still.items()]
-        theta = np.concatenate([part.ravel() for part in (*self.views, *rest)], dtype=float)
+        theta = flat((*self.views, *rest))
         self.flat = theta, *np.zeros((3, len(theta)))
         self.factors, self.slopes = (self._of(line) for line in self.flat[:2])
         self.measure([train, *tests])
@@ -40,9 +40,7 @@ class MomentDescent(Descent):
 
     def _of(self, line: np.ndarray) -> list[np.ndarray]:
         """Views of a line of numbers, in the order (W, K, Q, v)."""
-        ends = np.cumsum([view.size for view in self.views])
-        parts = np.split(line[: ends[-1]], ends[:-1])
-        *scoring, v = (p.reshape(view.shape) for p, view in zip(parts, self.views, strict=True))
+        *scoring, v = parted(line, self.views)
         if len(scoring) == 1:
             return [scoring[0].reshape(len(v), -1), *np.empty((2, len(v), 0, 0)), v]
         key, query = scoring
@@ -57,10 +55,9 @@ class MomentDescent(Descent):
             self.pair, self.lr, self.rule, self.taken, errors, values,
         )  # fmt: skip
         self.taken += done
-        ends = np.cumsum([view.size for view in self.views])
-        *parts, rest = np.split(self.flat[0], ends)
-        for view, part in zip(self.views, parts, strict=True):
-            view[...] = part.reshape(view.shape)
+        for view, part in zip(self.views, parted(self.flat[0], self.views), strict=True):
+            view[...] = part
+        rest = self.flat[0][sum(view.size for view in self.views) :]
         for name, where in self.still.items():
             here, rest = np.split(rest, [where.sum()])
             self.weights[name][where] = here

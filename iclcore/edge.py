@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore.history import History
-from iclcore.models import Factors, Model, Weights, feature_count
+from iclcore.models import Factors, Model, Weights, feature_count, flat, parted
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import MOST_FEATURES, choose, descend
@@ -112,13 +112,11 @@ def sharpness(gradient: Gradient, factors: Factors) -> float:
     # which a refusal need not wait for
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-    at = _flat(factors)
+    at = flat(factors)
     size = NUDGE * np.linalg.norm(at)
 
     def slope(shift: np.ndarray) -> np.ndarray:
-        places = np.cumsum([f.size for f in factors])[:-1]
-        parts = zip(np.split(at + shift, places), factors, strict=True)
-        return _flat(gradient(tuple(part.reshape(factor.shape) for part, factor in parts)))
+        return flat(gradient(tuple(parted(at + shift, factors))))
 
     def curve(direction: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(direction)
@@ -132,10 +130,6 @@ def sharpness(gradient: Gradient, factors: Factors) -> float:
     except ArpackError:
         return np.nan
     return float(found[0])
-
-
-def _flat(parts: Factors) -> np.ndarray:
-    return np.concatenate([np.asarray(part, dtype=float).ravel() for part in parts])
 
 
 def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights) -> Gradient:

@@ -6,7 +6,7 @@ a model does with a sequence; here is what training needs beside it: every linea
 The factors (W, v) or (K, Q, v) of c are the only weights that can move.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -217,6 +217,18 @@ class Descent:
 def copied(weights: Weights) -> Weights:
     """As they are now: engines move them in place."""
     return {name: array.copy() for name, array in weights.items()}
+
+
+def flat(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """All their numbers in one line."""
+    return np.concatenate([np.ravel(part) for part in parts], dtype=float)
+
+
+def parted(line: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Views of a line, from its start on, in the shapes of ``like``."""
+    ends = np.cumsum([each.size for each in like])
+    parts = np.split(line[: ends[-1]], ends[:-1])
+    return [part.reshape(each.shape) for part, each in zip(parts, like, strict=True)]
 
 
 def feature_count(model: Model, dim: int, outputs: int) -> int:

@@ -15,7 +15,7 @@ stays zero, as the x entries of a value do: to them all odd averages over w vani
 import numpy as np
 
 from iclcore.checks import share
-from iclcore.models import Weights, scoring, unscored
+from iclcore.models import Weights, flat, parted, scoring, unscored
 from iclcore.task import Matrix, RegressionTask
 from iclcore.theory.linear import Times
 
@@ -73,21 +73,15 @@ def _flow(drive, drag, power, weights, horizon, gone):
     first = [weights["value"][:, -1, -1], *(part[..., :dim] for part in parts)]
     if "key_query" in weights:
         first[1] = first[1][:, :dim]
-    shapes = [np.shape(part) for part in first]
-    ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes])[:-1]
-
-    def split(state):
-        pieces = np.split(state, ends)
-        return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
     def velocity(_, state):
-        v, *parts = split(state)
+        v, *parts = parted(state, first)
         slow = [2 * np.einsum("da,hda->h", drive, scoring((*parts, v))) - 2 * drag * v.sum()]
         slow += unscored((*parts, v), 2 * v[:, None, None] * drive)
-        return np.concatenate([part.ravel() for part in slow])
+        return flat(slow)
 
     def loss(state):
-        v, *parts = split(state)
+        v, *parts = parted(state, first)
         driven = np.einsum("h,da,hda->", v, drive, scoring((*parts, v)))
         return power - 2 * driven + drag * v.sum() ** 2
 
@@ -95,9 +89,8 @@ def _flow(drive, drag, power, weights, horizon, gone):
         return loss(state) - (1 - gone) * power
 
     event.terminal = True
-    start = np.concatenate([np.ravel(part) for part in first])
     course = solve_ivp(
-        velocity, (0, horizon), start, rtol=1e-9, atol=1e-14, events=event, dense_output=True
+        velocity, (0, horizon), flat(first), rtol=1e-9, atol=1e-14, events=event, dense_output=True
     )
     course.loss = lambda t: loss(course.sol(t))
     return course

@@ -52,7 +52,8 @@ def picture_of(options: argparse.Namespace) -> Path:
 
 def report(history: History, options: argparse.Namespace, draw: Callable[[], "Picture"]) -> int:
     """Write what was asked for and say in a few lines what happened; ``draw`` makes its picture."""
-    steps, final = int(np.isfinite(history.loss).sum()), final_loss(history)
+    finite = history.loss[np.isfinite(history.loss)]
+    steps, final = len(finite), float(finite[-1]) if len(finite) else None
     # an impatient second Ctrl-C must not cost the files; but a pipe may wait for its reader for ever
     waits = any(path and is_stream(path) for path in (options.save, options.json))
     with nullcontext() if waits else noted():
@@ -81,12 +82,6 @@ def report(history: History, options: argparse.Namespace, draw: Callable[[], "Pi
         print(f"interrupted after {len(history.loss)} steps; they are {where}", file=sys.stderr)
         return 130
     return 0
-
-
-def final_loss(history: History) -> float | None:
-    """The last finite loss."""
-    finite = history.loss[np.isfinite(history.loss)]
-    return float(finite[-1]) if len(finite) else None
 
 
 def show(picture: "Picture", path: Path) -> None:

@@ -96,9 +96,8 @@ class Plan:
     @property
     def settings(self) -> dict:
         """As its history has them."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)} | {"sequences": self.count}
-        for part in ("data", "model", "optimizer"):
-            del plain[part]
+        names = [f.name for f in fields(self) if f.name not in ("data", "model", "optimizer")]
+        plain = {name: getattr(self, name) for name in names} | {"sequences": self.count}
         if self.own:
             source = {"data": self.data.digest}
         else:

@@ -20,6 +20,9 @@ from iclcore.theory.multihead import MultiTask, PerHead, PerTask, check
 from iclcore.threads import one_torch_thread
 
 Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
+Tokens, Query = Float[Any, "batch entries context"], Float[Any, "batch entries"]
+Answer = Float[Any, "batch tasks"]
+Batch = tuple[Tokens, Query, Answer]
 # So many contexts of a batch have the same inputs: most time of a step goes into drawing them. Query and
 # tasks are each context's own, of either sign, so that slopes of two such contexts hardly go together.
 SHARE = 8
@@ -65,11 +68,8 @@ def departure(task: MultiTask, weights: Matrices) -> dict[str, float]:
 
 
 def predict(
-    weights: Mapping[str, Any],
-    tokens: Float[Any, "batch entries context"],
-    query: Float[Any, "batch entries"],
-    softmax: bool = True,
-) -> Float[Any, "batch tasks"]:
+    weights: Mapping[str, Any], tokens: Tokens, query: Query, softmax: bool = True
+) -> Answer:
     """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention.
 
     Without ``softmax`` it is the mean over the tokens, weighted by the scores themselves: linear.
@@ -82,11 +82,7 @@ def predict(
     return (seen @ V.mT @ out.mT).sum(0)
 
 
-def sequences(
-    task: MultiTask, batch: int, generator: Any, share: int = 1
-) -> tuple[
-    Float[Any, "batch entries context"], Float[Any, "batch entries"], Float[Any, "batch tasks"]
-]:
+def sequences(task: MultiTask, batch: int, generator: Any, share: int = 1) -> Batch:
     """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32.
 
     ``share`` contexts have the same x, each with its own tasks, noise and query.
@@ -185,7 +181,7 @@ def published_start(task: MultiTask) -> Matrices:
     return {"K": key, "Q": key, "V": value, "O": value[:, :, task.dim :]}
 
 
-def _published_sequences(task: MultiTask, batch: int, generator: Any) -> tuple[Any, Any, Any]:
+def _published_sequences(task: MultiTask, batch: int, generator: Any) -> Batch:
     """As ``sequences``, in the published order: x, the query, β of all inputs, noise even if it is none."""
     import torch
 
@@ -202,7 +198,7 @@ def _published_sequences(task: MultiTask, batch: int, generator: Any) -> tuple[A
 def _sgd(
     task: MultiTask,
     start: Mapping[str, np.ndarray],
-    draw: Callable[[], tuple[Any, Any, Any]],
+    draw: Callable[[], Batch],
     schedule: Schedule,
     settings: dict,
 ) -> History:

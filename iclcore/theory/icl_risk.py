@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import chi
+from scipy.special import gammaincinv  # scipy.stats has χ, and takes a second to load
 
 from iclcore.checks import positive, whole
 from iclcore.theory.multihead import (
@@ -247,8 +247,10 @@ def exact_loss(task: MultiTask, omega: PerTask, mu: PerTask, context: int | None
     context = task.context if context is None else context
     losses = []
     for d, s, phi, w, m in zip(task.d, task.s, task.phi, omega, mu, strict=True):
-        r = np.linspace(*chi.ppf([1e-12, 1 - 1e-12], d), 48)
-        weight = chi.pdf(r, d)
+        r = np.linspace(*np.sqrt(2 * gammaincinv(d / 2, [1e-12, 1 - 1e-12])), 48)
+        weight = np.exp(
+            (d - 1) * np.log(r / np.sqrt(d)) - (r**2 - d) / 2
+        )  # χ's density, but for a factor
         power, square = softmax_moments(abs(w) * r, context)
         mean = w * r * (1 - power)
         value = r**2 - 2 * m * r * mean + m**2 * (square + (d * phi - 1) * power)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
 
 from iclcore.models import Model, Weights
 from iclcore.moments import Moments, averages, coefficients, mix
@@ -100,6 +99,7 @@ def leaving_step(model: Model, start: Weights, moments: Moments, lr: float) -> f
 
 def turn(parts: Kinds) -> float:
     """The share at which the first pair of the pull lowers both test errors equally."""
+    from scipy.optimize import brentq
 
     def lead(share: float) -> float:
         pair = first_pair(parts.at(share))
@@ -115,6 +115,7 @@ def optimum(moments: Moments) -> Float[np.ndarray, "O F"]:
 
 def border(errors: Callable[[float], Errors], least: float = 1e-3) -> float:
     """The share at which ``errors(share)`` has both tests equal; 0 if that is below ``least``."""
+    from scipy.optimize import brentq
 
     def lead(share: float) -> float:
         found = errors(share)

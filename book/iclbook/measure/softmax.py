@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.signal import find_peaks
 
 from iclcore import History, Sequences
 from iclcore.models import Weights
@@ -16,6 +15,8 @@ def falls(run: History) -> Int[np.ndarray, " drops"]:
     window = max(5, len(run.loss) // 100)
     if len(run.loss) < 2 * window:
         return np.arange(0)
+    from scipy.signal import find_peaks  # with all of scipy.stats: for chapters that ask
+
     speed = -np.diff(np.convolve(run.loss, np.ones(window) / window, "valid"))
     return find_peaks(speed, prominence=0.05 * speed.max())[0] + window // 2
 

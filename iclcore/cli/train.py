@@ -11,9 +11,12 @@ from iclcore.cli.memory import memory, of_run, of_shapes, within
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.files import read_arrays
 from iclcore.interrupts import noted
+from iclcore.models import feature_count
 from iclcore.optimisers import PLAIN
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
+
+SECONDS = 2e10  # multiply-adds of a run that a dozen of are tried in seconds
 
 
 def run(options: argparse.Namespace, refuse: Callable) -> int:
@@ -26,13 +29,14 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
 
         limit = hopeless_rate(plan.data, plan.model)
     if limit and plan.lr > limit:
-        unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
-        most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
         refuse(
-            f"argument --lr: takes at most {most:g} with this model and task; {plan.lr:g} diverges"
+            f"argument --lr: takes at most {offered(limit)} with this model and task; {plan.lr:g} diverges"
         )
     picture = drawing(options)
-    starts = prepare([plan])
+    try:
+        starts = prepare([plan])
+    except ValueError as error:  # numbers whose averages are none
+        refuse(flagged(error))
     with noted():  # a second Ctrl-C must not cost what the first one kept
         history = carry_out(starts, plan.name)
         if history.past_edge is not None:
@@ -61,10 +65,39 @@ def plan_of(options: argparse.Namespace, refuse: Callable) -> Plan:
     else:
         within(of_shapes(data, model), refuse)  # of which a run makes a table
     try:
-        return Plan(data, model, optimizer=optimizer_of(options, refuse), **own)
+        plan = Plan(data, model, optimizer=optimizer_of(options, refuse), **own)
+        if plan.own and options.lr is None and plan.optimizer == PLAIN:
+            refuse(f"argument --lr: is needed with --data{suited(plan)}")
+        return plan
     except ValueError as error:
-        name, _, takes = str(error).partition(" ")
-        refuse(f"argument {DRAW.get(name, f'--{name}')}: {takes}")
+        refuse(flagged(error))
+
+
+def flagged(error: ValueError) -> str:
+    """What Python says of a parameter, said of its flag."""
+    name, _, takes = str(error).partition(" ")
+    return f"argument {DRAW.get(name, f'--{name}')}: {takes}"
+
+
+def suited(plan: Plan) -> str:
+    """What is said of a rate that suits arrays of one's own: which, where that is a matter of seconds."""
+    data, model = plan.data, plan.model
+    if model.linear:
+        a_step = feature_count(model, data.dim, data.outputs) ** 2
+    else:
+        a_step = len(data) * data.x.shape[1] * model.heads
+    if a_step * plan.steps > SECONDS:
+        return "; with a smaller --epoch one is offered here"
+    from iclcore.edge import calm_rate  # a refusal of other flags need not wait for it
+
+    rate = offered(calm_rate(model, data, plan.steps, plan.seed))
+    return f"; {rate} keeps a run of this --epoch below the edge of stability"
+
+
+def offered(rate: float) -> str:
+    """With two digits, and rounded down: what is offered must be taken."""
+    unit = 10.0 ** (math.floor(math.log10(rate)) - 1)
+    return f"{math.floor(rate / unit) * unit:g}"
 
 
 def own_data(options: argparse.Namespace, refuse: Callable) -> Sequences:

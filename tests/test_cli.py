@@ -237,6 +237,7 @@ def test_bad_arrays_are_a_line(in_folder, capsys):
         "flat.npz": "x takes three axes", "text.npz": "x takes an array of", "pickled.npz": "Object arrays",
         "nan.npz": "nan.npz has a number that is not finite", "half.npz": "is no npz file, or damaged",
         "x.npy": "is no npz file", "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
+        "/dev/zero": "is a device",
     }  # fmt: skip
     before = sorted(in_folder.iterdir())
     for flag in (

@@ -41,6 +41,8 @@ def run(options: argparse.Namespace, refuse: Callable) -> int:
         history = carry_out(starts, plan.name)
         if history.past_edge is not None:
             other = "; --engine published goes on as the authors' code does" * bool(plan.sequences)
+            if plan.own:
+                other = "; without --lr one is offered at which it does not"
             print(
                 f"from step {history.past_edge} learning rate × sharpness exceeds 2, and rounding "
                 f"decides how the run goes on{other * (history.engine != 'published')}",

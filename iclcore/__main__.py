@@ -50,6 +50,10 @@ def enter(name: str, main: Callable[[], int]) -> NoReturn:
             raise
         sys.stdout = sys.stderr = None  # the terminal is gone: nothing can be said
         code = 130
+    except Exception:  # a library that a signal found loading may say so by an error of its own
+        if not interrupts.came():
+            raise
+        code = 130
     interrupts.deaf()
     sys.exit(interrupts.status() if code == 130 else code)
 

@@ -1,4 +1,5 @@
-"""Where a run passed the edge of stability: from there rounding decides how it goes on.
+"""Where a run passed the edge of stability: from there rounding decides how it goes on; and a learning
+rate at which none does.
 
 Full-batch descent lowers the loss at every step while learning rate × sharpness (the largest
 eigenvalue of the Hessian) stays below 2. Beyond, what rounding left along the steepest direction
@@ -9,8 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from iclcore.checks import SINGLE, instance, whole
 from iclcore.history import History
-from iclcore.models import Factors, Model, Weights, feature_count, flat, parted
+from iclcore.interrupts import noted
+from iclcore.models import Factors, Model, Weights, feature_count, flat, parted, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import MOST_FEATURES, choose, descend
@@ -22,6 +25,55 @@ RISES = 6  # looked into, of those that are the largest so far
 NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
 
 Gradient = Callable[[Factors], Factors]
+
+
+def calm_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
+    """A learning rate at which training from that start stays below its edge for so many steps; at twice
+    as much it does not.
+
+    Found by training: 1 is halved, or doubled, as often as it takes. Of infinitely many sequences
+    ``stability.stable_rate`` knows the edge from a formula. Of a finite set there is none: training goes on
+    into what few sequences hold by chance, and the loss gets several times as sharp there.
+    """
+    trainable("model", model)
+    instance("data", data, Sequences, RegressionTask, Moments)
+    steps, sizes = int(whole("steps", steps)), (data.dim, data.outputs)
+    kind = choose(model, "auto", sizes)
+    if isinstance(data, Sequences) and not data.finite:
+        raise ValueError("data takes finite numbers; there is one that is not")
+    if kind == "moments":
+        data = averages(data, model)
+    instance("data", data, Moments if kind == "moments" else Sequences)
+    start = model.start(*sizes, seed)
+    gradient = _gradient(kind, model, data, start)
+    with noted() as interrupted:
+
+        def heed() -> None:
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+
+        def calm(lr: float) -> bool:
+            run = descend(
+                kind, model, start, {"loss": data}, steps, lr, settings={},
+                seconds={"loading": 0.0}, progress=lambda _: None,
+            )  # fmt: skip
+            heed()
+            if run.ended == "diverged" or past_edge(model, data, start, lr, run, heed) is not None:
+                return False
+            # it may be past it and not have risen yet; what has no sharpness is calm
+            return not lr * sharpness(gradient, model.factors(run.final, data.dim)) > 2
+
+        rate = 1.0
+        if calm(rate):
+            while calm(2 * rate):
+                rate *= 2
+                if rate > SINGLE:
+                    raise ValueError("data takes sequences of which something can be learned")
+            return rate
+        while not calm(rate := rate / 2):
+            if rate < 1 / SINGLE:
+                raise ValueError("data takes smaller numbers: no learning rate is small enough")
+        return rate
 
 
 def past_edge(

@@ -30,6 +30,8 @@ def reading(path: str | Path, kind: str = "run's") -> Iterator[bytes]:
     """A file's bytes. What is wrong with them, zip, zlib, JSON and numpy say by a dozen kinds of
     exception: here they become one. That a file is not there remains an OSError, and that it is too
     large for the memory a MemoryError."""
+    if Path(path).is_char_device():  # some have no end
+        raise Damaged(f"{path}: is a device, no {kind} file")
     content = Path(path).read_bytes()
     try:
         yield content

@@ -160,11 +160,16 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     kind = features(model, data.dim, data.outputs)
     gram, cross = np.zeros((kind.size, kind.size)), np.zeros((kind.outputs, kind.size))
     power = 0.0
-    for first in tqdm(range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False):
-        for phi, target in featured(data[first : first + chunk], kind, model.divisor):
-            gram += phi.T @ phi  # numpy takes syrk for this: half the work
-            cross += target.T @ phi
-            power += np.sum(target**2) / kind.outputs
+    with np.errstate(over="ignore", invalid="ignore"):  # which is said below
+        for first in tqdm(
+            range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False
+        ):
+            for phi, target in featured(data[first : first + chunk], kind, model.divisor):
+                gram += phi.T @ phi  # numpy takes syrk for this: half the work
+                cross += target.T @ phi
+                power += np.sum(target**2) / kind.outputs
+    if not (np.isfinite(gram).all() and np.isfinite(cross).all() and np.isfinite(power)):
+        raise ValueError("data takes smaller numbers: a mean of products of six is not finite")
     rows = len(data) * len(data.lengths)
     return Moments(gram / rows, cross / rows, float(power / rows), kind, data.task)
 

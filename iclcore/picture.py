@@ -14,6 +14,7 @@ with needs("plots"):
     import matplotlib as mpl
 
 MOST_CURVES = 400  # of a sweep: more are a blot
+MOST_NAMED = 12  # lines of a legend
 
 
 @drawn
@@ -81,19 +82,26 @@ def swept(found: Swept) -> Picture:
     The seed comes last: it is what curves of one colour differ in.
     """
     name = min(found.axes, key=lambda name: name == "seed", default="seed")
-    groups: dict[str, list[Plan]] = {}
+    groups: dict[object, list[Plan]] = {}
     for run in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
-        groups.setdefault(str(run.row.get(name)), []).append(run)
+        groups.setdefault(run.row.get(name), []).append(run)
+    values = sorted(groups, key=lambda v: (0, v) if isinstance(v, (int, float)) else (1, str(v)))
     colors = PALETTE
-    if len(groups) > len(PALETTE):
-        colors = mpl.colormaps["viridis"](np.linspace(0, 0.95, len(groups)))
+    if len(values) > len(PALETTE):
+        colors = mpl.colormaps["viridis"](np.linspace(0, 0.95, len(values)))
+    # of more than fit beside the panel the first, the last and some between, as their colours are
+    few = len(values) if len(values) <= MOST_NAMED else MOST_NAMED // 2
+    named = {values[i] for i in np.linspace(0, len(values) - 1, few).astype(int)}
     figure, panel = canvas()
-    for (value, runs), color in zip(groups.items(), colors, strict=False):
-        for label, run in zip([value] + [None] * len(runs), runs, strict=False):
+    for value, color in zip(values, colors, strict=False):
+        label = str(value) if value in named else None
+        for run in groups[value]:
             history = found.history(run)
             curve(panel, history, color=color, linewidth=0.8, alpha=0.8, label=label)
-    if 1 < len(groups) <= 12:
-        panel.legend(title=name, fontsize=8)
+            label = None
+    if len(values) > 1:
+        title = name if few == len(values) else f"{name}, {few} of {len(values)}"
+        panel.legend(title=title, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     panel.set(xlabel="step", ylabel="mean squared error")
     ends = ", ".join(f"{len(found.ended(how))} {how}" for how in ("finished", "diverged", "failed"))
     alt = f"Training loss against step of a sweep's runs, a colour for each {name}: {ends}."

@@ -65,10 +65,11 @@ class QueryRow:
             parts.extend(range(place, place + count * len(each.lengths), PART))
             for numbers, target in each.prefixes():
                 here = tokens[starts[place] : starts[place + count]]
-                here[...] = _across(numbers).reshape(here.shape)
                 # the last row weighs a sequence: 0 for those that only fill the last block
                 weighed = np.concatenate([target, np.ones((len(target), 1))], axis=1)
-                answers[place : place + count] = _across(weighed)
+                with np.errstate(over="ignore"):  # inf in float32: a loss that is not finite
+                    here[...] = _across(numbers).reshape(here.shape)
+                    answers[place : place + count] = _across(weighed)
                 place += count
         scales = np.array([1 / divide_by(model.divisor, int(n)) for n in lengths], dtype=np.float32)
         self.threads = min(get_num_threads(), len(parts))

@@ -128,7 +128,9 @@ def train(
         **(fresh and fresh | {"seed": seed or 0}),
     )  # fmt: skip
     if history.ended == "diverged":
-        edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
+        edge = "; iclcore.edge.calm_rate(model, data, steps) finds one that is small enough"
+        if isinstance(data, RegressionTask):
+            edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
         warnings.warn(
             f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than the "
             f"{lr:g} it had{edge * (optimizer == PLAIN)}",

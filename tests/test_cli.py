@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -201,6 +202,21 @@ def test_own_arrays(in_folder, capsys):
     assert History.from_npz(found).loss.tobytes() == alone.loss.tobytes()
 
 
+@pytest.mark.parametrize("model", ["attnM", "attnS --heads 2 --rank 2", "attnS --softmax"])
+def test_arrays_without_a_rate_are_offered_one_that_is_taken(model, in_folder, capsys):
+    data = RegressionTask(dim=2, context=5).sample(30, 1)
+    np.savez("own.npz", x=data.x, y=7 * data.y)
+    for command in ("train", "sweep --out out --grid seed=1"):
+        line = f"{command} --data own.npz --model {model} --epoch 300"
+        with pytest.raises(SystemExit, match="2"):
+            main(shlex.split(line))
+        said = capsys.readouterr().err
+        rate = re.search(r"argument --lr: is needed with --data; (\S+) keeps", said)[1]
+        assert said.count("\n") == 1
+        assert main([*shlex.split(line), f"--lr={rate}"]) == 0 and not capsys.readouterr().err
+    assert main(shlex.split("train --data own.npz --optimizer adam --epoch 3")) == 0
+
+
 def found_name(data, model):
     return Plan(Sequences(data.x, data.y), model, steps=40, lr=0.05, seed=3).name
 
@@ -222,6 +238,7 @@ def test_bad_arrays_are_a_line(in_folder, capsys):
         "flat.npz": "x takes three axes", "text.npz": "x takes an array of", "pickled.npz": "Object arrays",
         "nan.npz": "nan.npz has a number that is not finite", "half.npz": "is no npz file, or damaged",
         "x.npy": "is no npz file", "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
+        "/dev/zero": "is a device",
     }  # fmt: skip
     before = sorted(in_folder.iterdir())
     for flag in (

@@ -1,5 +1,6 @@
 """Where a run passes the edge of stability: against the whole Hessian, by autograd."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from conftest import close
 from scipy.sparse.linalg import ArpackError
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, edge, train
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, edge, train
 from iclcore.autograd import gradient_of, lengths
 from iclcore.cli import main
 from iclcore.modules import module
@@ -89,6 +90,40 @@ def test_the_first_step_past_the_edge(softmax):
     assert edge.past_edge(model, data, start, lr, short) is None
     calm = train(model, data, 3000, 0.1 * lr, start=start)
     assert edge.past_edge(model, data, start, 0.1 * lr, calm) is None
+
+
+@pytest.mark.parametrize("softmax", [False, True], ids=["linear", "softmax"])
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_a_calm_rate_is_below_the_edge_and_twice_as_much_is_past_it(softmax, scale):
+    """Where the run ends, and at every step before, by the whole Hessian; on arrays of any scale."""
+    model, drawn = SeparateAttention(heads=2, init=0.3, softmax=softmax), TASK.sample(50, seed=1)
+    data, start = Sequences(drawn.x, scale * drawn.y), model.start(2, seed=2)
+    lr = edge.calm_rate(model, data, 2000, seed=2)
+
+    def products(lr):
+        """Learning rate × sharpness where it begins and at three steps of the run."""
+        run = train(model, data, 2000, lr, start=start, snapshots=[0, 200, 1000, 2000])
+        if run.ended == "diverged":
+            return run, [np.inf]
+        each = ({n: w[i] for n, w in run.snapshots.items()} for i in range(4))
+        return run, [lr * exact_sharpness(model, weights, data) for weights in each]
+
+    run, calm = products(lr)
+    # to what Lanczos leaves, 1e-3
+    assert max(calm) < 2 * (1 + 2e-3) and np.all(np.diff(run.loss) <= 1e-6 * run.loss[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run, wild = products(2 * lr)
+    assert max(wild) > 2 or np.any(np.diff(run.loss) > 1e-6 * run.loss[0])
+
+
+def test_where_there_is_nothing_to_learn_no_rate_is_found():
+    zeros = Sequences(np.zeros((3, 4, 2)), np.zeros((3, 4)))
+    with pytest.raises(ValueError, match="something can be learned"):
+        edge.calm_rate(MergedAttention(heads=1), zeros, 3)
+    data = TASK.sample(5)
+    with pytest.raises(ValueError, match="smaller numbers"):
+        edge.calm_rate(MergedAttention(heads=1), Sequences(1e60 * data.x, data.y), 3)
 
 
 def test_a_run_that_diverges_when_it_is_repeated():

@@ -23,6 +23,7 @@ from iclcore import (
     RegressionTask,
     SeparateAttention,
     Sequences,
+    picture,
     reference,
     train,
 )
@@ -423,3 +424,20 @@ def test_bad_input(axes, rest, named, says, in_folder, capsys):
     assert stop.value.code == 2 and not said.out
     assert said.err.count("\n") == 1 and named in said.err and says in said.err
     assert [path.name for path in in_folder.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("many", [2, 14])
+def test_the_legend_of_a_sweeps_picture_names_colours_in_order(many, tmp_path):
+    """All of few, and of many the first, the last and some between: each with the colour of its curves."""
+    rates = [0.001 * n for n in range(1, many + 1)]
+    found = sweep(grid(BASE, lr=rates[::-1], seed=(1, 2)), tmp_path / "out")
+    (panel,) = picture.swept(found).figure.axes
+    legend = panel.get_legend()
+    named = [float(text.get_text()) for text in legend.get_texts()]
+    assert named == sorted(named) and {rates[0], rates[-1]} <= set(named) <= set(rates)
+    assert len(named) == (2 if many == 2 else 6)
+    assert legend.get_title().get_text() == ("lr" if many == 2 else "lr, 6 of 14")
+    colors = [line.get_color() for line in panel.lines]
+    assert len(colors) == 2 * many
+    for line in legend.get_lines():
+        assert sum(np.array_equal(line.get_color(), color) for color in colors) == 2

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from iclcore import systems
+from iclcore import interrupts, systems
+from iclcore.__main__ import enter
 from iclcore.cli.memory import memory
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,3 +116,20 @@ def test_memory_is_what_a_limit_leaves(monkeypatch):
     assert memory() == 6 * 10**8
     monkeypatch.setattr(systems, "address_space_taken", lambda: 2 * 10**9)
     assert memory() == 0
+
+
+def test_what_a_library_makes_of_a_signal_leaves_no_trace(capsys, monkeypatch):
+    """NumPy, interrupted as it loads, says by an ImportError that the installation is bad."""
+
+    def loading():
+        raise ImportError("bad install")
+
+    monkeypatch.setattr(interrupts, "listen", lambda: None)
+    monkeypatch.setattr(interrupts, "deaf", lambda: None)
+    monkeypatch.setattr(interrupts, "came", lambda: True)
+    monkeypatch.setattr(interrupts, "status", lambda: 143)
+    with pytest.raises(SystemExit, match="143"):
+        enter("iclcore", loading)
+    monkeypatch.setattr(interrupts, "came", lambda: False)
+    with pytest.raises(ImportError):
+        enter("iclcore", loading)

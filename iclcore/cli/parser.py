@@ -191,7 +191,7 @@ def build_parser(multihead: bool = False) -> Parser:
     theory.add_argument(
         "--save", type=ending(".csv"), metavar="F.csv", help="a file, not the terminal"
     )
-    theory.set_defaults(parser=theory, room="theory")
+    theory.set_defaults(parser=theory, room="theory", lr=0.001)
     return parser
 
 
@@ -215,7 +215,7 @@ def problem_flags(parser: Parser) -> None:
         "--vary_len", dest="every_length", action="store_true", help="mean over all context lengths"
     )
     add("--epoch", dest="steps", type=COUNT, default=6001, help="steps (6001)")
-    add("--lr", type=RATE, default=0.001, help="learning rate (0.001)")
+    add("--lr", type=RATE, help="learning rate (0.001)")
     add("--softmax", action="store_true", help="softmax of the scores")
     add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
 
@@ -225,7 +225,8 @@ def train_flags(parser: Parser) -> None:
     problem_flags(parser)
     add = parser.add_argument
     add("--data", metavar="F.npz",
-        help="train on arrays of your own: x (P, T, D), y (P, T) or (P, T, O), the query last")  # fmt: skip
+        help="train on arrays of your own: x (P, T, D), y (P, T) or (P, T, O), the query last; "
+        "without --lr a line says which rate they take")  # fmt: skip
     add("--icl", dest="in_context", type=SHARE,
         help="share of sequences with a task vector of their own (1)")  # fmt: skip
     add("--trainset_size", dest="sequences", type=MANY,

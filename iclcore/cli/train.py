@@ -11,6 +11,7 @@ from iclcore.cli.parser import Refused
 from iclcore.cli.report import check_files, drawing, report
 from iclcore.files import read_arrays
 from iclcore.interrupts import noted
+from iclcore.models import feature_count
 from iclcore.optimisers import PLAIN
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
@@ -25,6 +26,7 @@ DRAW = {
     "sequences": "--trainset_size",
     "tests": "--testset_size",
 }
+SECONDS = 2e10  # multiply-adds of a run that a dozen of are tried in seconds
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,17 +39,21 @@ def run(options: argparse.Namespace) -> int:
 
         limit = hopeless_rate(plan.data, plan.model)
     if limit and plan.lr > limit:
-        unit = 10.0 ** (math.floor(math.log10(limit)) - 1)
-        most = math.floor(limit / unit) * unit  # rounded down: what is offered must be taken
         raise Refused(
-            "--lr", f"takes at most {most:g} with this model and task; {plan.lr:g} diverges"
+            "--lr",
+            f"takes at most {offered(limit)} with this model and task; {plan.lr:g} diverges",
         )
     picture = drawing(options)
-    starts = prepare([plan])
+    try:
+        starts = prepare([plan])
+    except ValueError as error:  # numbers whose averages are none
+        raise flagged(error) from None
     with noted():  # a second Ctrl-C must not cost what the first one kept
         history = carry_out(starts, plan.name)
         if history.past_edge is not None:
             other = "; --engine published goes on as the authors' code does" * bool(plan.sequences)
+            if plan.own:
+                other = "; without --lr one is offered at which it does not"
             print(
                 f"from step {history.past_edge} learning rate × sharpness exceeds 2, and rounding "
                 f"decides how the run goes on{other * (history.engine != 'published')}",
@@ -72,10 +78,39 @@ def plan_of(options: argparse.Namespace) -> Plan:
     else:
         within(of_shapes(data, model))  # of which a run makes a table
     try:
-        return Plan(data, model, optimizer=optimizer_of(options), **own)
+        plan = Plan(data, model, optimizer=optimizer_of(options), **own)
     except ValueError as error:
-        name, _, takes = str(error).partition(" ")
-        raise Refused(DRAW.get(name, f"--{name}"), takes) from None
+        raise flagged(error) from None
+    if plan.own and options.lr is None and plan.optimizer == PLAIN:
+        raise Refused("--lr", f"is needed with --data{suited(plan)}")
+    return plan
+
+
+def flagged(error: ValueError) -> Refused:
+    """What Python says of a parameter, said of its flag."""
+    name, _, takes = str(error).partition(" ")
+    return Refused(DRAW.get(name, f"--{name}"), takes)
+
+
+def suited(plan: Plan) -> str:
+    """What is said of a rate that suits arrays of one's own: which, where that is a matter of seconds."""
+    data, model = plan.data, plan.model
+    if model.linear:
+        a_step = feature_count(model, data.dim, data.outputs) ** 2
+    else:
+        a_step = len(data) * data.x.shape[1] * model.heads
+    if a_step * plan.steps > SECONDS:
+        return "; with a smaller --epoch one is offered here"
+    from iclcore.edge import calm_rate  # a refusal of other flags need not wait for it
+
+    rate = offered(calm_rate(model, data, plan.steps, plan.seed))
+    return f"; {rate} keeps a run of this --epoch below the edge of stability"
+
+
+def offered(rate: float) -> str:
+    """With two digits, and rounded down: what is offered must be taken."""
+    unit = 10.0 ** (math.floor(math.log10(rate)) - 1)
+    return f"{math.floor(rate / unit) * unit:g}"
 
 
 def own_data(options: argparse.Namespace) -> Sequences:

@@ -38,6 +38,12 @@ def done(line: str, folder: Path, **more) -> subprocess.CompletedProcess:
     return subprocess.CompletedProcess(line, process.returncode, out, err)
 
 
+def traced(err: str) -> bool:
+    """Whether an error left a trace: one of Python's own start is not ours, before a line of which a signal
+    may come."""
+    return "Traceback" in err and not err.startswith("Fatal Python error: init_")
+
+
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
     """The sweep that nothing disturbs."""
@@ -68,7 +74,7 @@ def test_killed_sweeps(number, reference, tmp_path, tally):
         before = same(tmp_path / "out", reference, whole=False)
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
-        assert "Traceback" not in err, err
+        assert not traced(err), err
         assert same(tmp_path / "out", reference, whole=False) >= before
         tally(f"{number.name} to a sweep")
         if before == 24:  # from anew: there is nothing left to lose
@@ -101,7 +107,7 @@ def test_killed_workers(number, reference, tmp_path, tally):
                 tally(f"{number.name} to a worker")
             _, err = process.communicate(timeout=120)
             assert process.returncode == 0 or "4 workers died at it" in err, err
-            assert "Traceback" not in err, err
+            assert not traced(err), err
             same(folder / "out", reference, whole=False)
             assert done(f"sweep {GRID} --out out", folder).returncode == 0  # what is missing, here
             same(folder / "out", reference, whole=True)
@@ -144,7 +150,7 @@ def test_stopped_trainings(number, tmp_path, tally):
         time.sleep(rng.uniform(0.0, 8.0))
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
-        assert "Traceback" not in err, err
+        assert not traced(err), err
         if (tmp_path / "run.npz").exists():
             assert History.from_npz(tmp_path / "run.npz").ended in ("interrupted", "finished")
         assert {path.name for path in tmp_path.iterdir()} <= {"run.npz"}
@@ -211,7 +217,7 @@ def test_broken_pipes(line, tmp_path, tally):
         process.stdout.read(rng.randrange(0, 2000))
         process.stdout.close()
         err = process.stderr.read()
-        assert process.wait(timeout=120) in (0, 1) and "Traceback" not in err, err
+        assert process.wait(timeout=120) in (0, 1) and not traced(err), err
         process.stderr.close()
         tally("broken pipes")
 

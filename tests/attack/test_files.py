@@ -1,6 +1,7 @@
 """Files damaged at random: each is read as what was written or refused in a line; a sweep does it again."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -79,13 +80,56 @@ def test_own_arrays(harm, tmp_path_factory, capsys, tally):
     tally("damages of one's own arrays")
     try:
         status = main(
-            ["train", f"--data={folder / 'own.npz'}", "--epoch=3", f"--json={folder / 'out.json'}"]
+            [
+                "train",
+                f"--data={folder / 'own.npz'}",
+                "--epoch=3",
+                "--lr=0.001",
+                f"--json={folder / 'out.json'}",
+            ]
         )
     except SystemExit as end:
         told = capsys.readouterr().err
         assert end.code == 2 and told.count("\n") == 1 and "argument --data: " in told
         return
     assert status in (0, 3) and "NaN" not in (folder / "out.json").read_text()
+
+
+SHAPES = st.sampled_from([(1, 2, 1), (3, 5, 2), (40, 7, 3)])
+SIZES = st.sampled_from([0.0, 1e-300, 1e-30, 1e-6, 1.0, 1e3, 1e12, 1e40, 1e60, 1e300])
+MODELS = st.sampled_from(
+    ["attnM", "attnS", "attnS --rank=2", "attnS --softmax", "mlp --cubic_feat"]
+)
+RULES = st.sampled_from(["", "--lr=0.01", "--lr=1e-30", "--optimizer=adam", "--engine=autograd"])
+
+
+@inputs(200)
+@given(x=SIZES, y=SIZES, model=MODELS, rule=RULES, heads=st.integers(1, 3), shape=SHAPES)
+def test_arrays_of_any_size(x, y, model, rule, heads, shape, tmp_path, capsys, tally):
+    """A finite result, or one line: without a rate it offers one, and what is offered is taken."""
+    sequences, tokens, dim = shape
+    rng = np.random.default_rng(0)
+    arrays = rng.standard_normal((sequences, tokens, dim)), rng.standard_normal((sequences, tokens))
+    np.savez(tmp_path / "own.npz", x=x * arrays[0], y=y * arrays[1])
+    tally("arrays of one's own, of any size")
+    line = f"train --data={tmp_path / 'own.npz'} --epoch=9 --heads={heads} --model={model} {rule}"
+
+    def told(line):
+        try:
+            status = main([*line.split(), f"--json={tmp_path / 'out.json'}"])
+        except SystemExit as end:
+            status = end.code
+        return status, capsys.readouterr().err
+
+    status, err = told(line)
+    assert err.count("\n") == bool(err) and "Warning" not in err, err
+    if status == 2:
+        assert re.search("argument --(data|lr|init): ", err), err
+        if offered := re.search("needed with --data; (.*) keeps", err):
+            status, err = told(f"{line} --lr={offered[1]}")
+            assert (status, err) == (0, "")
+    if status != 2:
+        assert status in (0, 3) and "NaN" not in (tmp_path / "out.json").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -264,7 +264,11 @@ def allocation(explorer):
     task, omega, mu = explorer.setting()
     times = np.linspace(0, explorer.horizon, 121)
     path = multihead.flow(task, omega, mu, times)
-    return {("Loss, all tasks together", "loss"): (times, path.loss.sum(-1))}
+    each = enumerate(path.loss.T, start=1)
+    return {
+        ("Loss, all tasks together", "loss"): (times, path.loss.sum(-1)),
+        **{("Loss of each task", f"task {i}"): (times, loss) for i, loss in each},
+    }
 
 
 def lengths(explorer):
@@ -414,14 +418,15 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     page.get_by_role("button", name="Play", exact=True).click()
     page.get_by_text("Trained, step 200 of 200").wait_for(timeout=60_000)
     drawn = lines_of(page)
-    explorer, edges = explorers.Softmax(steps=200), []
+    explorer, edges, third = explorers.Softmax(steps=200), [], {}
     for name, softmax in (("softmax", True), ("linear", False)):
         history = explorer.history(softmax, engine="autograd")
         step, values = drawn["Loss of separate attention", name]
         kept = step < 200
         close(values[kept], history.loss[step[kept].astype(int)])
         p, adds = weigh(explorer.data(), history.final, softmax)
-        close(drawn["What each token adds to the answer", name][1], adds)
+        close(drawn["What each token adds to the answer", name][1], adds.sum(0))
+        third[name] = p[2], adds[2]
         if softmax:
             (look,) = (each for each in drawn if each[0].endswith("the sharpest"))
             sharpest = np.argmax((p**2).sum(1))
@@ -432,17 +437,27 @@ def test_softmax_trains_in_the_page_as_python_does(visit, site):
     told = re.search(r"rate of ([\d.]+) softmax .* linear attention past ([\d.]+)\.$", said)
     assert [float(each) for each in told.groups()] == pytest.approx(edges, rel=6e-3)  # 3 digits
     assert page.locator(".ex-edge:visible").count() == 1
+    # another head is looked at, and nothing trained anew
+    seen_by = page.get_by_label("tokens seen by", exact=True)
+    assert seen_by.locator("option:not([hidden])").count() == 1 + explorer.heads
+    seen_by.select_option("head 3")
+    frames(page)
+    drawn = lines_of(page)
+    close(drawn["Softmax of head 3", "head 3"][1], third["softmax"][0])
+    for name, (_, adds) in third.items():
+        close(drawn["What each token adds to the answer, by head 3", name][1], adds)
+    assert page.locator(".ex-clock").inner_text() == "step 200 of 200"
 
 
 def weigh(data, final, softmax):
-    """What the first sequence's tokens weigh, and add to the answer, by likeness to the query."""
+    """What the first sequence's tokens weigh, and add to the answer, by head; in order of likeness."""
     x, y = data.x[0], data.y[0, :, 0]
     tokens = np.column_stack([x, y * (np.arange(len(x)) < len(x) - 1)])
     order = [*np.argsort(x[:-1] @ x[-1]), len(x) - 1]
     query, key = (np.einsum("hra,a->hr", final["query"], tokens[-1]), final["key"])
     scores = np.einsum("hr,hra,na->hn", query, key, tokens[order])
     p = np.exp(scores) / np.exp(scores).sum(1, keepdims=True) if softmax else scores / len(x)
-    return p, np.einsum("hn,ha,na->n", p, final["value"][:, -1], tokens[order])
+    return p, np.einsum("hn,ha,na->hn", p, final["value"][:, -1], tokens[order])
 
 
 def sharpness(data, final, softmax):

@@ -132,6 +132,11 @@ def test_the_time_is_dragged_on_the_curve(visit, site):
     frames(page)
     assert 0 < float(page.locator(".ex-time input").input_value()) < 200
     assert drawing(page) != before
+    # what has not changed is not laid out anew
+    axis = page.locator(".ex-panels svg").first.locator(".ex-axis").element_handle()
+    page.locator(".ex-time input").press("End")
+    frames(page)
+    assert axis.evaluate("each => each.isConnected")
 
 
 def test_a_control_is_dragged_on_the_axis_that_it_is_on(visit, site):
@@ -222,6 +227,18 @@ def test_points_of_one_picture_are_reached_by_keys(visit, site):
     assert page.evaluate(named) == name
     page.locator(".ex-summary", has_text="task 1 by head 2").wait_for()
     assert [each.get_attribute("tabindex") for each in hands.all()].count("0") == 1
+
+
+def test_starts_of_heads_that_are_gone_are_not_counted(visit, site):
+    """With their head they come back."""
+    moved = "moved=11,0.02,0.2,31,0.02,0.2"
+    page = visit(f"{site.as_uri()}/task_allocation.html#task_allocation?{moved}")
+    said, heads = page.locator(".ex-control output"), page.get_by_label("heads H, number")
+    for number, count in (("3", "2"), ("2", "1"), ("3", "2")):
+        heads.fill(number)
+        heads.press("Enter")
+        frames(page)
+        assert said.inner_text() == count
 
 
 def test_the_same_direction_lights_up_in_curve_matrix_and_label(visit, site):

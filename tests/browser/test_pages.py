@@ -214,6 +214,11 @@ def test_the_index_is_whole_on_a_small_screen_and_no_bar_covers_a_low_one(open_p
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     page.evaluate("scrollTo({ top: 500, behavior: 'instant' })")
     assert page.locator(".bd-header-article").bounding_box()["y"] < -400
+    page.evaluate(
+        "scrollBy({ top: -50, behavior: 'instant' })"
+    )  # on its way up the theme offers a button
+    page.wait_for_timeout(100)
+    assert page.locator("#pst-back-to-top").is_hidden()
 
 
 def test_search_finds_a_word_of_the_notation(open_page):

@@ -145,21 +145,21 @@ function lines(panel, width, height, id) {
   const half = (LETTER / 2) * Math.max(...ticks(x, 2).map((each) => format(each).length));
   const right = width - Math.max(half, longest ? Math.min(0.4 * width, 10 + LETTER * longest) : 14);
   const sx = scale(x, left, right);
-  let svg = `<clipPath id="${id}"><rect x="${left}" y="${top - 4}" width="${right - left}" height="${bottom - top + 6}"/></clipPath>`;
+  let upright = `<clipPath id="${id}"><rect x="${left}" y="${top - 4}" width="${right - left}" height="${bottom - top + 6}"/></clipPath>`;
   for (const each of yTicks) {
     const at = sy(each);
-    svg += `<line class="ex-grid" x1="${left}" x2="${right}" y1="${at}" y2="${at}"/>`;
-    svg += text(left - 6, at + 4, format(each), 'text-anchor="end"');
+    upright += `<line class="ex-grid" x1="${left}" x2="${right}" y1="${at}" y2="${at}"/>`;
+    upright += text(left - 6, at + 4, format(each), 'text-anchor="end"');
   }
+  upright += text(0, 0, y.label, `text-anchor="middle" class="ex-name" transform="translate(11 ${(top + bottom) / 2}) rotate(-90)"`);
+  let level = `<line class="ex-axis" x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}"/>`;
   for (const each of ticks(x, Math.max(2, Math.floor((right - left) / 76)))) {
     const at = sx(each);
-    svg += `<line class="ex-tick" x1="${at}" x2="${at}" y1="${bottom}" y2="${bottom + 4}"/>`;
-    svg += text(at, bottom + 17, format(each), 'text-anchor="middle"');
+    level += `<line class="ex-tick" x1="${at}" x2="${at}" y1="${bottom}" y2="${bottom + 4}"/>`;
+    level += text(at, bottom + 17, format(each), 'text-anchor="middle"');
   }
-  svg += `<line class="ex-axis" x1="${left}" x2="${right}" y1="${bottom}" y2="${bottom}"/>`;
-  svg += text((left + right) / 2, height - 4, x.label, 'text-anchor="middle" class="ex-name"');
-  svg += text(0, 0, y.label, `text-anchor="middle" class="ex-name" transform="translate(11 ${(top + bottom) / 2}) rotate(-90)"`);
-  svg += `<g clip-path="url(#${id})">`;
+  level += text((left + right) / 2, height - 4, x.label, 'text-anchor="middle" class="ex-name"');
+  let svg = `<g clip-path="url(#${id})">`;
   for (const each of marks)
     svg += `<line class="ex-mark" x1="${sx(each.x)}" x2="${sx(each.x)}" y1="${top}" y2="${bottom}"/>`;
   for (const each of levels)
@@ -175,24 +175,25 @@ function lines(panel, width, height, id) {
         svg += `<circle ${tags} class="ex-dot${each.pale ? " ex-pale" : ""}" r="${each.dots}" cx="${sx(each.x[i]).toFixed(1)}" cy="${sy(each.y[i]).toFixed(1)}" style="${inside}"/>`;
       }
   }
+  svg += "</g>";
+  let line = "", names = "";
   if (cursor != null) {
     const at = sx(cursor).toFixed(1);
-    svg += `<line class="ex-cursor" x1="${at}" x2="${at}" y1="${top}" y2="${bottom}"/>`;
+    line = `<line class="ex-cursor" x1="${at}" x2="${at}" y1="${top}" y2="${bottom}"/>`;
+    if (panel.moves) line += `<circle class="ex-grip" r="5" cx="${at}" cy="${bottom}"/>`;
   }
-  svg += "</g>";
-  if (cursor != null && panel.moves) svg += `<circle class="ex-grip" r="5" cx="${sx(cursor).toFixed(1)}" cy="${bottom}"/>`;
   for (const [i, each] of marks.entries())
-    svg += text(sx(each.x) + 4, top + 8 + 14 * i, each.name, 'class="ex-end" style="--c:var(--ex-theory)"');
-  if (!panel.plane) svg += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
+    names += text(sx(each.x) + 4, top + 8 + 14 * i, each.name, 'class="ex-end" style="--c:var(--ex-theory)"');
+  if (!panel.plane) names += series.filter((each) => !each.dots && !each.dashed && !each.pale).map((each) => cut(each, x, y, sx, top)).join("");
   const labels = named.map((each) => ({ ...each, at: Math.max(top, Math.min(bottom, sy(each.value))) })).map((each) => ({ ...each, from: each.at }));
   for (const each of spread(labels, top, bottom)) {
     const style = `style="--c:${paint(each.color)}"`;
-    if (Math.abs(each.at - each.from) > 5) svg += `<path class="ex-leader" ${style} d="M${right + 1},${each.from.toFixed(1)}L${right + 6},${each.at.toFixed(1)}"/>`;
-    svg += text(right + (Math.abs(each.at - each.from) > 5 ? 8 : 6), each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} ${style}`);
+    if (Math.abs(each.at - each.from) > 5) names += `<path class="ex-leader" ${style} d="M${right + 1},${each.from.toFixed(1)}L${right + 6},${each.at.toFixed(1)}"/>`;
+    names += text(right + (Math.abs(each.at - each.from) > 5 ? 8 : 6), each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} ${style}`);
   }
   for (const each of short)
-    svg += text(sx(each.x) + 4, Math.max(top, sy(each.value)) + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
-  return { svg, place: { left, right, top, bottom, sx, sy, invert: inverse(x, left, right), rise: inverse(y, bottom, top) } };
+    names += text(sx(each.x) + 4, Math.max(top, sy(each.value)) + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
+  return { parts: [upright, level, svg, line, names], place: { left, right, top, bottom, sx, sy, invert: inverse(x, left, right), rise: inverse(y, bottom, top) } };
 }
 
 function bars({ x, y, bars: wide, color, pale }, tags, sx, sy) {
@@ -212,9 +213,9 @@ function cut({ x, y, color }, { min, max }, { max: most }, sx, top) {
     + text(at + (end ? -8 : 8), top - 2, format(Number(y[peak].toPrecision(3))), `class="ex-end" text-anchor="${end ? "end" : "start"}" style="--c:${paint(color)}"`);
 }
 
-// A narrow cell has no room for the zero before the point.
+// A narrow cell has no room for the zero before the point, nor for two places after more.
 function fixed(value, narrow) {
-  const said = value.toFixed(2).replace(/^-0\.00$/, "0.00").replace("-", "−");
+  const said = value.toFixed(narrow && Math.abs(value) >= 0.995 ? 1 : 2).replace(/^-0\.00$/, "0.00").replace("-", "−");
   return narrow ? said.replace(/^(−?)0\./, "$1.") : said;
 }
 
@@ -228,17 +229,17 @@ function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, hei
   const wide = Math.min((right - left) / columns.length, Math.max(1.6 * cell, word, 36));
   const from = left + (right - left - wide * columns.length) / 2, middle = from + (wide * columns.length) / 2;
   const hue = (value) => `fill:var(--ex-c${signed && value < 0 ? 1 : 0});opacity:${Math.min(1, Math.abs(value) / max).toFixed(3)}`;
-  let svg = "";
+  let svg = "", names = "";
   rows.forEach((row, i) => {
     const at = top + i * cell, rowTag = headerTag(row, y);
-    svg += text(from - 6, at + cell / 2 + 4, row, `text-anchor="end" ${tagged([rowTag])}`);
+    names += text(from - 6, at + cell / 2 + 4, row, `text-anchor="end" ${tagged([rowTag])}`);
     columns.forEach((column, j) => {
       const value = values[i * columns.length + j];
       const size = `width="${(wide - 2).toFixed(1)}" height="${(cell - 2).toFixed(1)}"`;
       const box = `x="${(from + j * wide).toFixed(1)}" y="${at.toFixed(1)}" ${size} rx="2"`;
       svg += `<g class="ex-square" ${tagged([rowTag, headerTag(column, x)])}><rect class="ex-cell" ${box}/><rect ${box} style="${hue(value)}"/>`;
       if (wide > 28 && cell > 15) {
-        const ink = Math.abs(value) > 0.55 * max ? "ex-on" : "ex-off";
+        const ink = Math.abs(value) > 0.75 * max ? "ex-on" : "ex-off";
         svg += text(from + j * wide + wide / 2 - 1, at + cell / 2 + 3, fixed(value, wide < 36), `text-anchor="middle" class="ex-value ${ink}"`);
       }
       svg += "</g>";
@@ -246,30 +247,36 @@ function heat({ heat: { rows, columns, values, max, signed }, x, y }, width, hei
   });
   const under = top + rows.length * cell;
   columns.forEach((column, j) => {
-    svg += text(from + j * wide + wide / 2 - 1, under + 13, column, `text-anchor="middle" ${tagged([headerTag(column, x)])}`);
+    names += text(from + j * wide + wide / 2 - 1, under + 13, column, `text-anchor="middle" ${tagged([headerTag(column, x)])}`);
   });
-  svg += text(middle, under + 31, x.label, 'text-anchor="middle" class="ex-name"');
+  names += text(middle, under + 31, x.label, 'text-anchor="middle" class="ex-name"');
   // the colours, and what the fullest stands for
   const shades = signed ? [-1, -0.6, -0.2, 0.2, 0.6, 1] : [0.05, 0.25, 0.5, 0.75, 1], most = format(Number(max.toPrecision(2)));
   const begin = middle - 8 * shades.length;
   shades.forEach((share, i) => {
     const box = `x="${(begin + 16 * i).toFixed(1)}" y="${under + 38}" width="15" height="9"`;
-    svg += `<rect class="ex-cell" ${box}/><rect ${box} style="${hue(share * max)}"/>`;
+    names += `<rect class="ex-cell" ${box}/><rect ${box} style="${hue(share * max)}"/>`;
   });
-  svg += text(begin - 5, under + 47, signed ? `−${most}` : "0", 'text-anchor="end"');
-  svg += text(begin + 16 * shades.length + 4, under + 47, most);
-  const turn = `translate(11 ${top + (rows.length * cell) / 2}) rotate(-90)`;
-  return { svg: svg + text(0, 0, y.label, `text-anchor="middle" class="ex-name" transform="${turn}"`), place: null };
+  names += text(begin - 5, under + 47, signed ? `−${most}` : "0", 'text-anchor="end"');
+  names += text(begin + 16 * shades.length + 4, under + 47, most);
+  const turn = `translate(${from - left + 11} ${top + (rows.length * cell) / 2}) rotate(-90)`;
+  names += text(0, 0, y.label, `text-anchor="middle" class="ex-name" transform="${turn}"`);
+  return { parts: [svg, names], place: null };
 }
 
 // Draws the panel `width` units wide, of which one is `unit` pixels: text grows with the reader's own size.
-// Says where in the picture (in units) a chart's lines are; nothing of a heat map.
+// Says where in the picture (in units) a chart's lines are; nothing of a heat map. Of the parts only those that
+// have changed are set: to lay their words out is most of what a redraw costs.
+const drawn = new WeakMap();
 export function draw(svg, panel, width, id, unit = 1) {
   const height = (panel.height ?? (width < 420 ? 220 : 254)) + (panel.heat ? 14 : 0);
-  const { svg: drawn, place } = panel.heat ? heat(panel, width, height) : lines(panel, width, height, id);
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  const { parts, place } = panel.heat ? heat(panel, width, height) : lines(panel, width, height, id);
+  const box = `0 0 ${width} ${height}`, had = drawn.get(svg) ?? [];
+  if (svg.getAttribute("viewBox") !== box) svg.setAttribute("viewBox", box);
   svg.style.height = `${height * unit}px`;
-  svg.innerHTML = drawn;
+  if (had.length !== parts.length) svg.innerHTML = "<g></g>".repeat(parts.length);
+  parts.forEach((each, i) => { if (each !== had[i] || had.length !== parts.length) svg.children[i].innerHTML = each; });
+  drawn.set(svg, parts);
   return place;
 }
 

@@ -103,6 +103,11 @@ function choice({ label, options, names = {} }, set) {
   return {
     element: make("div", { class: "ex-control" }, make("label", { for: id }, label), select),
     show: (value) => { select.selectedIndex = options.indexOf(value); },
+    // of the options as many as there are now; one that is no more is shown as the first
+    offer: (most) => {
+      [...select.options].forEach((each, i) => { each.hidden = each.disabled = i >= most; });
+      if (select.selectedIndex >= most) select.selectedIndex = 0;
+    },
   };
 }
 
@@ -213,10 +218,11 @@ function points({ label }, set) {
   return { element: make("div", { class: "ex-control" }, make("span", { class: "ex-heading" }, label), said, back), show };
 }
 
+// Which point, x and y, of each that was moved.
+export const triples = (list) => Array.from({ length: list.length / 3 }, (_, i) => list.slice(3 * i, 3 * i + 3));
+
 // The points with one of them moved.
-export const moved = (list, which, x, y) => {
-  const own = Array.from({ length: list.length / 3 }, (_, i) => list.slice(3 * i, 3 * i + 3)).filter(([each]) => each !== which);
-  return [...own, [which, x, y]].sort(([a], [b]) => a - b).flat().map((each) => Number(each.toPrecision(3)));
-};
+export const moved = (list, which, x, y) =>
+  [...triples(list).filter(([each]) => each !== which), [which, x, y]].sort(([a], [b]) => a - b).flat().map((each) => Number(each.toPrecision(3)));
 
 export const control = (spec, set, say) => ({ choice, spectrum, points }[spec.type] ?? slider)(spec, set, say);

@@ -27,13 +27,15 @@ from iclcore.task import RegressionTask, Sequences
 from iclcore.theory import multihead
 from iclcore.trainer import train
 
+LOOKS = {0: "the sharpest head"} | {h: f"head {h}" for h in range(1, 9)}  # as many as there are
+
 
 class Softmax(Explorer):
     """Softmax attention trained live on sequences drawn in the page, linear attention beside it."""
 
     name = "softmax"
     heading = "Softmax: trained here and now"
-    LEAD = ("heads", "init")
+    LEAD = ("heads", "look", "init")
     GUESS = guess(
         "Make the initial weights ten times smaller. How much later does each model's first drop come?",
         [
@@ -64,6 +66,7 @@ class Softmax(Explorer):
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     kind = choice("separate", "key and query", {"separate": "separate", "merged": "merged"})
     heads = whole(4, "heads H", 1, 8)
+    look = choice(0, "tokens seen by", LOOKS).tag(view=True)
     init = real(0.03, "initial weights", 1e-3, 0.5, log=True)
     context = whole(31, "context N", 2, 64)
     sequences = whole(300, "sequences P", 50, 1000)
@@ -187,7 +190,7 @@ class TaskAllocation(Explorer):
         omega, mu = omega * factors[0], mu * factors[1]
         for point, x, y in triples(self.moved):
             h, i = divmod(point, 10)
-            if h <= self.heads and i <= self.tasks:
+            if 1 <= h <= self.heads and 1 <= i <= self.tasks:
                 omega[h - 1, i - 1], mu[h - 1, i - 1] = x, y
         return task, omega, mu
 

@@ -1,9 +1,11 @@
 // What all explorers share: controls, state, pictures, links, export, and the text that is announced.
 //
-//   explorer({ name, compute(state, data) → result, show(result, state, row) → { panels, summary, note, ends } })
+//   explorer({ name, compute(state, data) → result, show(result, state, row) → { panels, summary, note, ends, offers } })
 //
 // `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it stands.
 // `result.edge` has settings past which words warn ({ lr: 2.9 }), and `show` may say how it went: `ends` ([{ name, value }]).
+// A control of what is looked at (`view`, and the time) computes nothing anew; `offers` says how many of a choice's options there are.
+// `fits(state)` are the points moved by hand ({ moved: […] }) that are there at these settings.
 // `effort(state)` are a run's multiply-adds: more than HEAVY are done away from the page's thread (aside.mjs).
 // `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked. Modules export both by these names.
 // `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
@@ -21,14 +23,15 @@ import { liveBar, reducedMotion, timeBar } from "./time.mjs";
 
 const QUIET = 400, STILL = 800, HEAVY = 5e6;
 
-export function explorer({ name, compute, live, show, finite, effort = () => 0, data = () => null }) {
+export function explorer({ name, compute, live, show, finite, fits = () => ({}), effort = () => 0, data = () => null }) {
   return ({ model, el }) => {
     const controls = model.get("controls"), title = model.get("title");
     const id = model.get("place") ?? name, kernel = typeof model.send === "function";
     const first = Object.fromEntries(controls.map((each) => [each.key, each.value]));
     const state = Object.fromEntries(controls.map(({ key }) => [key, model.get(key)]));
     const lead = model.get("lead") ?? [];  // the controls of an explorer that is small at first
-    const specOf = (key) => controls.find((each) => each.key === key);
+    const specOf = (key) => controls.find((each) => each.key === key), looksAt = (key) => key === "at" || specOf(key).view;
+    const own = (of) => ({ ...of, at: state.at, ...fits(of) });  // the settings of what is drawn, and where the time stands
     const extra = data(model), number = unique(), pictures = [];
     let result = null, seen = state, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
     let shown = lead.length ? lead : null, small = lead.length > 0;  // controls that are to be seen, null: all
@@ -52,7 +55,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       refresh(!found);
     });
     const long = finite && away("finite", null, (found) => hear(found ?? finite(state)));
-    const tries = compare({ controls, state: () => ({ ...seen, at: state.at }), drawing: () => drawing, restore: assume, changed: () => refresh(false) });
+    const tries = compare({ controls, state: () => own(seen), drawing: () => drawing, restore: assume, changed: () => refresh(false) });
     const guides = [guess, presets].map((each) => each(
       { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, assume }));
     const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
@@ -72,8 +75,8 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       state[key] = value;
       model.set(key, value);
       model.save_changes();
-      if (key !== "at") part();
-      refresh(key !== "at");
+      if (!looksAt(key)) part();
+      refresh(!looksAt(key));
     }
     // a run on finite data is of the settings it was asked for
     function part() {
@@ -169,6 +172,8 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       for (const panel of drawing.panels) if (row !== null && panel.cursor === result.step[row]) panel.moves ??= "at";
       tries.add(drawing);
       for (const [key, input] of inputs) input.mark?.(result?.edge?.[key] ?? null);
+      for (const [key, most] of Object.entries(drawing.offers ?? {})) inputs.get(key).offer(most);
+      for (const [key, value] of Object.entries(fits(state))) inputs.get(key).show(value);
       const seenAtFirst = drawing.panels[0].wide ? 1 : 2;  // what is seen of one that is small at first
       more.hidden = !lead.length || drawing.panels.length <= seenAtFirst;
       while (pictures.length < drawing.panels.length) pictures.push(makePicture());
@@ -178,8 +183,9 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
         const panel = drawing.panels[i];
         picture.figure.hidden = !panel || (small && i >= seenAtFirst);
         if (!panel) return;
-        picture.caption.textContent = panel.title;
-        const whole = panel.wide && columns === 2;
+        if (picture.caption.textContent !== panel.title) picture.caption.textContent = panel.title;
+        // one that would stand alone in its row has the row
+        const whole = columns === 2 && (panel.wide || (i % 2 === 0 && i === drawing.panels.length - 1 && !drawing.panels[0].wide));
         picture.figure.classList.toggle("ex-wide", Boolean(whole));
         const size = whole || columns === 1 ? wide : (wide - 20 / unit) / 2;
         const place = draw(picture.svg, panel, size, `ex-clip-${number}-${i}`, unit);
@@ -214,7 +220,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
     // ---- out of the page
     async function copy(keys = null) {
       const kept = shown !== null && shown !== lead ? shown : lead.length && (shown === null || !small) ? ["all"] : null;
-      const link = location.href.split("#")[0] + encode(id, controls, state, keys ?? kept);
+      const link = location.href.split("#")[0] + encode(id, controls, own(state), keys ?? kept);
       history.replaceState(history.state, "", link);  // what is seen is there again after a reload
       try {
         await navigator.clipboard.writeText(link);
@@ -236,7 +242,7 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       const quote = (each) => (/[",\n]/.test(each) ? `"${String(each).replaceAll('"', '""')}"` : each);
       // what is set, by the names on the page, of each curve that was pinned too; and what x and y are
       const said = (had) => controls.map(({ key, label }) => `${label} (${key}): ${JSON.stringify(had[key])}`);
-      const settings = [...said({ ...seen, at: state.at }), ...tries.pinned().flatMap(({ letter, state: had }) => said(had).map((each) => `${letter}: ${each}`)),
+      const settings = [...said(own(seen)), ...tries.pinned().flatMap(({ letter, state: had }) => said(had).map((each) => `${letter}: ${each}`)),
         ...drawing.panels.map(({ title: of, x, y, heat }) => `${of}: ${heat ? `series is ${y.label || "the row"}, x ${x.label}` : `x is ${x.label}, y ${y.label}`}`)]
         .map((each) => `# ${each}`);
       const table = [["panel", "series", "x", "y"], ...drawing.panels.flatMap(rows)];
@@ -264,8 +270,8 @@ export function explorer({ name, compute, live, show, finite, effort = () => 0, 
       if (String(model.get(key)) === String(state[key])) return;
       state[key] = model.get(key);
       inputs.get(key)?.show(state[key]);
-      if (key !== "at") part();
-      refresh(key !== "at");
+      if (!looksAt(key)) part();
+      refresh(!looksAt(key));
     }]);
     for (const [event, handler] of heard) model.on(event, handler);
     if (run && kernel) model.on("msg:custom", hear);

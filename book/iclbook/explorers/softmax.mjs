@@ -50,26 +50,35 @@ export function untrained({ eigenvalues, context, kind, heads, init, seed }) {
   return { like, answer: data.answers[0], tokens: [true, false].map((softmax) => tokenWeights(softmax, heads, trainee(softmax, model, data, 0), data)) };
 }
 
-// One sequence's tokens as bars, for the head that is furthest from weighing all alike; from the one least like the query to the query itself.
+// The head whose tokens are shown: the one that is chosen, or the one that is furthest from weighing all alike.
+function shownHead({ look, heads }, { looks }) {
+  if (look && look <= heads) return look - 1;
+  const sharp = looks.map((each) => sum(each.map((share) => share * share)));
+  return Math.max(0, sharp.indexOf(Math.max(...sharp)));
+}
+
+// One sequence's tokens as bars, from the one least like the query to the query itself: of all heads together, or of the chosen one.
 function tokenPanels(state, given) {
   const { like, answer, tokens } = untrained(state), [softmax, linear] = given ?? tokens, length = like.length;
   const order = like.map((_, n) => n).sort((a, b) => (a === length - 1) - (b === length - 1) || like[a] - like[b]);
   const x = { label: "tokens, least to most like the query; last, it", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
-  const sharp = softmax.looks.map((look) => sum(look.map((each) => each * each))), lead = Math.max(0, sharp.indexOf(Math.max(...sharp)));
-  const look = order.map((n) => softmax.looks[lead][n]), adds = [softmax, linear].map(({ adds: all }) => order.map((n) => all[n]));
+  const lead = shownHead(state, softmax), chosen = state.look === lead + 1, look = order.map((n) => softmax.looks[lead][n]);
+  const adds = [softmax, linear].map((of) => order.map((n) => (chosen ? of.adds[lead][n] : sum(of.adds.map((each) => each[n])))));
   const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));
   const words = given ? "" : ", before training";
-  return [
+  const said = `Head ${lead + 1}${chosen ? "" : ", the sharpest,"} gives one token ${three(Math.max(...look))} of its weight, ${three(length * Math.max(...look))} times its share.`;
+  const panels = [
     {
-      title: `Softmax of head ${lead + 1}, the sharpest${words}`, x, y: { label: "weight p", min: 0, max: 1.15 * Math.max(2 / length, ...look) },
+      title: `Softmax of head ${lead + 1}${chosen ? "" : ", the sharpest"}${words}`, x, y: { label: "weight p", min: 0, max: 1.15 * Math.max(2 / length, ...look) },
       levels: [{ y: 1 / length, name: "all equal" }],
       series: [{ name: `head ${lead + 1}`, label: false, color: lead, bars: 0.8, x: place, y: look }],
     },
     {
-      title: `What each token adds to the answer${words}`, x, y: { label: `added; ${three(answer)} is right`, min: -reach, max: reach },
+      title: `What each token adds to the answer${chosen ? `, by head ${lead + 1}` : ""}${words}`, x, y: { label: `added; ${three(answer)} is right`, min: -reach, max: reach },
       series: NAMES.map((name, i) => ({ name, color: [1, 0][i], bars: 0.4, x: place.map((each) => each + [-0.2, 0.2][i]), y: adds[i] })),
     },
   ];
+  return { said, panels };
 }
 
 export function show(result, state) {
@@ -81,26 +90,28 @@ export function show(result, state) {
   const values = rows.flatMap(({ value }) => value.flat()).map(Math.abs).filter((each) => each < 20);
   const reach = 1.1 * values.reduce((most, each) => Math.max(most, each), 0.5);
   const [softmax, linear] = last.map(three);
-  const bars = tokenPanels(state, result?.tokens);
+  const { said, panels: bars } = tokenPanels(state, result?.tokens);
   const word = left !== null ? "A run left" : done ? "Trained" : "In training";
   return {
     note: notes(result ?? { left: null, rises: [0, 0] }, state),
     summary: rows.length
       ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
-      + `linear theory ends at ${format(levels.at(-1))}.${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : "Untrained, every token weighs nearly the same. Press Play: both models train here, on the same sequences from the same weights.",
+      + `linear theory ends at ${format(levels.at(-1))}. ${said}${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : `Untrained, every token weighs nearly the same. ${said} Press Play: both models train here, on the same sequences from the same weights.`,
+    offers: { look: heads + 1 },
     ends: NAMES.map((name, i) => ({ name: `${name} at the end`, value: last[i] })),
     panels: !rows.length ? bars : [
       {
         title: `Loss of ${kind} attention`, x, y: { label: "mean squared error", min: 0, max: top }, levels: kept,
         series: NAMES.map((name, i) => ({ name, color: [1, 0][i], x: step, y: rows.map(({ losses }) => losses[i]) })),
       },
-      ...bars,
+      bars[0],
       ...NAMES.map((name, i) => ({
         title: `Value of each head, ${name}`, x, y: { label: "v", min: -reach, max: reach },
         series: Array.from({ length: heads }, (_, h) => ({
           name: `head ${h + 1}`, color: h, x: step, y: rows.map(({ value }) => value[i][h]),
         })),
       })),
+      bars[1],
     ],
   };
 }

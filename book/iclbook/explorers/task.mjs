@@ -4,7 +4,7 @@
 // in the directions it has learned.
 
 import { count, format } from "./chart.mjs";
-import { moved } from "./controls.mjs";
+import { moved, triples } from "./controls.mjs";
 import { normals } from "./engine.mjs";
 import { axis } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
@@ -20,10 +20,7 @@ export function draw({ eigenvalues, noise, seed, moved: byHand = [] }) {
     const clean = x.reduce((total, each, d) => total + each * w[d], 0);
     rows.push({ x, y: n < LONGEST ? clean + noise * z[from + dim] : clean });
   }
-  for (let i = 0; i < byHand.length; i += 3) {
-    const row = rows[byHand[i] - 1];
-    [row.x[0], row.y] = [byHand[i + 1], byHand[i + 2]];
-  }
+  for (const [n, x, y] of triples(byHand)) if (n > 0 && n <= LONGEST) [rows[n - 1].x[0], rows[n - 1].y] = [x, y];
   return { w, context: rows.slice(0, LONGEST), queries: rows.slice(LONGEST) };
 }
 
@@ -87,6 +84,7 @@ export function compute(state) {
 const small = (value) => (value < 1e-12 ? "0" : format(Number(value.toPrecision(3))));
 
 const HELD = 9;  // examples that can be moved: as many as the token matrix shows
+export const fits = ({ examples, moved: byHand }) => ({ moved: triples(byHand).filter(([n]) => n > 0 && n <= examples).flat() });
 
 // The context along e₁, against its labels: example n is moved to (x, y), with a line for what each method makes of it.
 function along(order, { w, context }, now, names, { examples, eigenvalues, moved: byHand }) {
@@ -107,7 +105,7 @@ function along(order, { w, context }, now, names, { examples, eigenvalues, moved
 }
 
 export function show({ w, context, queries, all, order, errors, expected }, state) {
-  const { eigenvalues, examples, components, noise } = state, byHand = state.moved.length / 3;
+  const { eigenvalues, examples, components, noise } = state, byHand = fits(state).moved.length / 3;
   const dim = w.length, m = Math.min(components, dim), now = all[examples - 1], e = axis(dim).map((_, i) => axis(dim)[order[i]]);
   const lengths = context.map((_, n) => n + 1), names = NAMES.map((name, i) => (i < 2 ? name : `${name} (${m})`));
   const dot = (guess, x) => x.reduce((total, each, d) => total + each * guess[d], 0);
@@ -156,4 +154,4 @@ export function show({ w, context, queries, all, order, errors, expected }, stat
   };
 }
 
-export const render = explorer({ name: "task", compute, show });
+export const render = explorer({ name: "task", compute, show, fits });

@@ -1,7 +1,7 @@
 // Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
 
 import { format } from "./chart.mjs";
-import { moved } from "./controls.mjs";
+import { moved, triples } from "./controls.mjs";
 import { normals } from "./engine.mjs";
 import { flow, multiTask, oneHead } from "./multihead.mjs";
 import { explorer } from "./shell.mjs";
@@ -17,12 +17,17 @@ export function begin({ heads, tasks, spread, lean, seed, moved: byHand = [] }) 
     omega[i] = 0.01 * Math.exp((spread / 2) * draws[i]);
     mu[i] = 0.05 * (own ? 1 + lean : 1) * Math.exp((spread / 2) * draws[size + i]);
   }
-  for (let i = 0; i < byHand.length; i += 3) {
-    const head = Math.floor(byHand[i] / 10), task = byHand[i] % 10, at = (head - 1) * tasks + task - 1;
-    if (head <= heads && task <= tasks) [omega[at], mu[at]] = [byHand[i + 1], byHand[i + 2]];
+  for (const [point, x, y] of there({ heads, tasks, moved: byHand })) {
+    const at = (Math.floor(point / 10) - 1) * tasks + (point % 10) - 1;
+    [omega[at], mu[at]] = [x, y];
   }
   return [omega, mu];
 }
+
+// The starts moved by hand that heads and tasks still have; point 10 h + i is head h on task i.
+const there = ({ heads, tasks, moved: byHand }) => triples(byHand)
+  .filter(([point]) => point > 10 && point < 10 * (heads + 1) && point % 10 > 0 && point % 10 <= tasks);
+export const fits = (state) => ({ moved: there(state).flat() });
 
 // Every head's way in the plane of ω and μ, a curve for each task; where it starts is a handle.
 function plane(path, owner, { heads, tasks, moved: byHand }, row) {
@@ -86,7 +91,7 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
     return { tags: [`head ${head + 1}`, `task ${task + 1}`], name: `${name} head ${head + 1}, task ${task + 1}`, label: own ? `task ${task + 1}, head ${head + 1}` : false,
              color: own ? task : "quiet", x: step, y: rows.map((each) => each[i]) };
   }).sort((a, b) => (a.color === "quiet" ? -1 : 1) - (b.color === "quiet" ? -1 : 1));
-  const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: `limit of ${key === "mu" ? "μ" : "ω"}`, label: false }));
+  const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: `limit of ${{ mu: "μ", omega: "ω", loss: "a loss" }[key]}`, label: false }));
   const peak = (rows) => 1.1 * Math.max(...rows.map((each) => Math.max(...each)));
   const share = path.omega[row].map((each, i) => each * path.mu[row][i]);
   const all = finished.every((by) => by.length), tied = finished.some((by) => by.length > 1);
@@ -101,6 +106,10 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
       },
       plane(path, owner, state, row),
       {
+        title: "Loss of each task", x, cursor, y: { label: "loss", min: 0, max: 1.06 * Math.max(...path.loss[0]) },
+        levels: levels("loss"), series: owner.map((_, i) => ({ name: `task ${i + 1}`, color: i, x: step, y: path.loss.map((each) => each[i]) })),
+      },
+      {
         title: "Who does what: μω", x: { label: "task" }, y: { label: "head" },
         heat: { rows: Array.from({ length: heads }, (_, h) => h + 1), columns: owner.map((_, i) => i + 1), values: share, max: 1 },
       },
@@ -112,4 +121,4 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
   };
 }
 
-export const render = explorer({ name: "task_allocation", compute, show, effort });
+export const render = explorer({ name: "task_allocation", compute, show, fits, effort });

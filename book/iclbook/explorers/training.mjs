@@ -101,9 +101,9 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
 }
 
 // What the tokens of the first sequence weigh: with each head of softmax (linear: its score over T), and what
-// each adds to the answer, Σ_h weight v_h·token.
+// each adds to the answer by each head, weight v_h·token.
 export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, tokens }) {
-  const size = dim + 1, query = (length - 1) * size, adds = Array(length).fill(0), looks = [];
+  const size = dim + 1, query = (length - 1) * size, adds = [], looks = [];
   form();
   for (let h = 0; h < heads; h++) {
     const look = [];
@@ -115,8 +115,11 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
     }
     const top = Math.max(...look), powers = look.map((each) => Math.exp(each - top)), mass = powers.reduce((total, each) => total + each);
     looks.push(softmax ? powers.map((each) => each / mass) : look.map((each) => each / length));
-    for (let n = 0; n < length; n++)
-      for (let a = 0; a < size; a++) adds[n] += looks[h][n] * v[h * size + a] * tokens[n * size + a];
+    adds.push(looks[h].map((share, n) => {
+      let answer = 0;
+      for (let a = 0; a < size; a++) answer += share * v[h * size + a] * tokens[n * size + a];
+      return answer;
+    }));
   }
   return { looks, adds };
 }

@@ -42,7 +42,7 @@ export function show({ task, step, losses, own, done, level, times, byShare }, {
   const x = { label: "time (sum of learning rates)", min: 0, max: horizon }, cursor = step[row];
   const lines = (rows) => task.dims.map((_, i) => ({ name: `task ${i + 1}`, color: i, x: step, y: rows.map((each) => each[i]) }));
   const reach = 1.1 * Math.max(dim ** -0.5, ...own.map((each) => Math.max(...each)));
-  const sharp = Array.from({ length: 41 }, (_, i) => (i / 40) * 2.5), now = own[row].map((each) => dim * each * each);
+  const sharp = Array.from({ length: 41 }, (_, i) => (i / 40) * 2), now = own[row].map((each) => dim * each * each);
   const mixed = (each) => (1 - share * share) * each + share * share * Math.exp(each);
   const said = times.flatMap((each, i) => (each === null ? [] : [`task ${i + 1} at ${format(Number(each.toFixed(1)))}`]));
   return {
@@ -65,7 +65,7 @@ export function show({ task, step, losses, own, done, level, times, byShare }, {
       },
       { title: "How much of each task is done", x, cursor, y: { label: "Σ μω", min: 0, max: 1.1 }, levels: [{ y: 1, name: "all" }], series: lines(done) },
       {
-        title: "Noise B of a head of sharpness x; dots: the heads", x: { label: "x = dω²", min: 0, max: 2.5 }, y: { label: "B", min: 0, max: 8 },
+        title: "Noise B of a head of sharpness x; dots: the heads", x: { label: "x = dω²", min: 0, max: 2 }, y: { label: "B", min: 0, max: 7.5 },
         series: [
           { name: "linear", color: "theory", dashed: true, x: sharp, y: sharp },
           { name: "softmax", color: "theory", dashed: true, x: sharp, y: sharp.map(Math.exp) },

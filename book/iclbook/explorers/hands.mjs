@@ -2,6 +2,7 @@
 //
 // A panel's `handles` are { x, y, name, color, to }; `to(x, y)` are the settings that put the point there. They are
 // elements over the chart, which stay while it is drawn anew. Tab finds one of a picture's, Page Up and Down the others.
+// Where several lie under a pointer it is the nearest that lights up, says its name, and is the one that a drag moves.
 
 import { make, OWN_KEYS, unique } from "./controls.mjs";
 import { decimal, short } from "./pointer.mjs";
@@ -12,7 +13,7 @@ const PAGES = { PageUp: -1, PageDown: 1 };
 
 // `put(settings)` sets them and says what they were.
 export function handles({ root, stage, pictures, put }) {
-  let held = null;
+  let held = null, aimed;
   const help = make("span", { hidden: true, id: `ex-help-${unique()}` },
     "Arrow keys move the point, with Shift further. Page Up and Page Down go to the other points of the picture.");
   root.append(help);
@@ -28,21 +29,37 @@ export function handles({ root, stage, pictures, put }) {
     const box = svg.getBoundingClientRect();
     return [((event.clientX - box.left) / box.width) * width, (event.clientY - box.top) / unit];
   }
+  // Of the points under a pointer the nearest, none where there is none.
+  function under(event) {
+    const { picture } = of(event.target);
+    if (!picture) return {};
+    const [x, y] = point(event, picture), far = picture.hands.map((_, n) => Math.hypot(at(picture, n)[0] - x, at(picture, n)[1] - y));
+    return { picture, i: far.indexOf(Math.min(...far)), x, y };
+  }
+  // It lies above the others and shows its name; while one is held, that one. Its element is returned.
+  function aim(event) {
+    const { picture, i } = held ?? under(event), now = picture?.hands[i];
+    if (aimed !== now) {
+      aimed?.classList.remove("ex-aimed");
+      now?.classList.add("ex-aimed");
+      aimed = now;
+    }
+    return now;
+  }
   function choose(picture, i) {
     picture.hands.forEach((each, n) => { each.tabIndex = n === i ? 0 : -1; });
     picture.hands[i].focus({ preventScroll: true });
   }
 
   function down(event) {
-    const { picture } = of(event.target);
+    const { picture, i, x, y } = under(event);
     if (!picture || event.button) return;
     event.preventDefault();
-    // a finger is wide: of the points under it the nearest
-    const [x, y] = point(event, picture), far = picture.hands.map((_, n) => Math.hypot(at(picture, n)[0] - x, at(picture, n)[1] - y));
-    const i = far.indexOf(Math.min(...far)), [fromX, fromY] = at(picture, i);
+    const [fromX, fromY] = at(picture, i);
     choose(picture, i);
     picture.hands[i].setPointerCapture(event.pointerId);
     held = { picture, i, by: [fromX - x, fromY - y], before: null };
+    aim(event);
   }
   function drag(event) {
     if (!held) return;
@@ -74,7 +91,7 @@ export function handles({ root, stage, pictures, put }) {
         const each = picture.hands[i], [left, top] = at(picture, i);
         each.style.left = `${Math.min(place.right, Math.max(place.left, left)) * unit}px`;
         each.style.top = `${Math.min(place.bottom, Math.max(place.top, top)) * unit}px`;
-        each.title = name;
+        each.classList.toggle("ex-leftward", left > (place.left + place.right) / 2);  // where its name has room
         each.style.setProperty("--c", `var(--ex-${typeof color === "number" ? `c${color % 8}` : color ?? "ink"})`);
         const said = { "aria-label": name, "aria-valuemin": decimal(panel.x.min), "aria-valuemax": decimal(panel.x.max), "aria-valuenow": decimal(x),
                        "aria-valuetext": `${panel.x.label} ${short(x)}, ${panel.y.label} ${short(y)}`, "data-tags": tags.join("|") };
@@ -85,5 +102,5 @@ export function handles({ root, stage, pictures, put }) {
   }
   const listeners = { pointerdown: down, pointermove: drag, pointerup: up, pointercancel: up, keydown: key };
   for (const [name, listener] of Object.entries(listeners)) stage.addEventListener(name, listener);
-  return { after };
+  return { after, aim };
 }

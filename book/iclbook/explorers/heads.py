@@ -138,7 +138,11 @@ class TaskAllocation(Explorer):
         heads=2,
     )
     PRESETS = (
-        preset("more heads than tasks", "Two of five heads stay without a task: see μω.", heads=5),
+        preset(
+            "more heads than tasks",
+            "The lean gives each task its own head; two of five stay without a task: see μω.",
+            heads=5,
+        ),
         preset(
             "a tie",
             "Two heads start alike, and the third task is shared between them.",
@@ -154,6 +158,12 @@ class TaskAllocation(Explorer):
         preset(
             "no lean",
             "No head leans to a task: chance alone decides who takes which. Draw another seed.",
+            lean=0.0,
+        ),
+        preset(
+            "more heads, no lean",
+            "Five heads, three tasks, and head 1 takes two of them: chance decides, not their number.",
+            heads=5,
             lean=0.0,
         ),
         preset(

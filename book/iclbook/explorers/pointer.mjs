@@ -33,8 +33,8 @@ const cells = ({ heat: { rows, columns, values }, y }) => rows.map((row, i) => `
   `${column} ${values[i * columns.length + j].toFixed(2)}`).join(", ")}`);
 
 // `pictures` are { figure, svg, panel, place, unit, width }, kept up to date by the shell; `move(key, x)` sets a control
-// or the time; `root` holds all that can light up.
-export function readout({ root, pictures, move, state }) {
+// or the time; `root` holds all that can light up; `aim(event)` is the point that a drag would move (hands.mjs).
+export function readout({ root, pictures, move, aim }) {
   let read = null, lit = [], held = null;
 
   const reads = ({ place, panel }) => place && !panel.plane;
@@ -104,7 +104,8 @@ export function readout({ root, pictures, move, state }) {
   function over(event) {
     const { picture, x, y } = pictureOf(event);
     if (held) return drag(event);
-    const named = event.target.closest?.("[data-tags]")?.dataset.tags.split("|").filter(Boolean) ?? [];
+    const tags = (each) => each?.dataset.tags.split("|").filter(Boolean) ?? [], aimed = aim(event);
+    const named = aimed ? tags(aimed).slice(0, 1) : tags(event.target.closest?.("[data-tags]"));  // a point's first tag is its own
     if (!picture || !inside(picture, x, y)) {
       light(named);
       return clear();
@@ -194,7 +195,7 @@ export function readout({ root, pictures, move, state }) {
     if (lit.length) paintLit();
   }
   const listeners = { pointermove: over, pointerdown: down, pointerup: up, pointercancel: up, keydown: key, focusin: focus,
-                      pointerleave: () => { if (!held) { clear(); light([]); } }, focusout: clear };
+                      pointerleave: (event) => { if (!held) { clear(); light([]); aim(event); } }, focusout: clear };
   for (const [name, listener] of Object.entries(listeners)) root.addEventListener(name, listener);
   return { after };
 }

@@ -5,7 +5,7 @@
 // `result.step` (if there) are the recorded steps; then there is a time bar, and `row` is where it stands.
 // `result.edge` has settings past which words warn ({ lr: 2.9 }), and `show` may say how it went: `ends` ([{ name, value }]).
 // A control of what is looked at (`view`, and the time) computes nothing anew; `offers` says how many of a choice's options there are.
-// `fits(state)` are the points moved by hand ({ moved: […] }) that are there at these settings.
+// `fits(state)` are the points moved by hand ({ moved: […] }) that are there at these settings; `which` may say them in words.
 // `effort(state)` are a run's multiply-adds: more than HEAVY are done away from the page's thread (aside.mjs).
 // `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked. Modules export both by these names.
 // `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
@@ -173,7 +173,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       tries.add(drawing);
       for (const [key, input] of inputs) input.mark?.(result?.edge?.[key] ?? null);
       for (const [key, most] of Object.entries(drawing.offers ?? {})) inputs.get(key).offer(most);
-      for (const [key, value] of Object.entries(fits(state))) inputs.get(key).show(value);
+      for (const [key, value] of Object.entries(fits(state))) inputs.get(key).show(value, drawing.which?.[key]);
       const seenAtFirst = drawing.panels[0].wide ? 1 : 2;  // what is seen of one that is small at first
       more.hidden = !lead.length || drawing.panels.length <= seenAtFirst;
       while (pictures.length < drawing.panels.length) pictures.push(makePicture());
@@ -208,7 +208,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       stage.append(figure);
       return { figure, caption, svg, values, frame, hands: [] };
     }
-    const looks = readout({ root, pictures, move }), held = handles({ root, stage, pictures, put });
+    const held = handles({ root, stage, pictures, put }), looks = readout({ root, pictures, move, aim: held.aim });
     const announce = () => {
       clearTimeout(waiting);
       waiting = null;

@@ -29,11 +29,13 @@ const there = ({ heads, tasks, moved: byHand }) => triples(byHand)
   .filter(([point]) => point > 10 && point < 10 * (heads + 1) && point % 10 > 0 && point % 10 <= tasks);
 export const fits = (state) => ({ moved: there(state).flat() });
 
+const pair = (h, i) => `head ${h + 1}, task ${i + 1}`, tagsOf = (h, i) => [pair(h, i), `head ${h + 1}`, `task ${i + 1}`];
+
 // Every head's way in the plane of ω and μ, a curve for each task; where it starts is a handle.
 function plane(path, owner, { heads, tasks, moved: byHand }, row) {
   const ways = Array.from({ length: heads * tasks }, (_, i) => {
     const h = Math.floor(i / tasks), task = i % tasks, own = owner[task] === h, column = (rows) => rows.map((each) => each[i]);
-    return { tags: [`head ${h + 1}`, `task ${task + 1}`], name: `head ${h + 1}, task ${task + 1}`, own, color: own ? task : "quiet",
+    return { tags: tagsOf(h, task), name: pair(h, task), own, color: own ? task : "quiet",
              code: 10 * (h + 1) + task + 1, x: column(path.omega), y: column(path.mu) };
   });
   return {
@@ -88,7 +90,7 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
   const marks = phases.flatMap((at, i) => (at === null ? [] : [{ x: at, name: ["emergence", "convergence"][i] }]));
   const lines = (rows, name) => Array.from({ length: heads * tasks }, (_, i) => {
     const head = Math.floor(i / tasks), task = i % tasks, own = owner[task] === head;
-    return { tags: [`head ${head + 1}`, `task ${task + 1}`], name: `${name} head ${head + 1}, task ${task + 1}`, label: own ? `task ${task + 1}, head ${head + 1}` : false,
+    return { tags: tagsOf(head, task), name: `${name} ${pair(head, task)}`, label: own ? `task ${task + 1}, head ${head + 1}` : false,
              color: own ? task : "quiet", x: step, y: rows.map((each) => each[i]) };
   }).sort((a, b) => (a.color === "quiet" ? -1 : 1) - (b.color === "quiet" ? -1 : 1));
   const levels = (key) => [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({ y: Number(each), name: `limit of ${{ mu: "μ", omega: "ω", loss: "a loss" }[key]}`, label: false }));
@@ -99,6 +101,7 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
     summary: `At time ${format(Number(cursor.toFixed(2)))} the loss is ${format(losses[row])}. ${account(finished, horizon)} `
       + `The limit of the loss is ${format(limit)} by formula${all ? "" : ", if the heads that lead now win the rest"}${tied ? ", if one head wins each task" : ""}.`
       + (phases[0] === null ? "" : ` Warm-up ends at ${format(Number(phases[0].toFixed(2)))}.`),
+    which: { moved: there(state).map(([point]) => pair(Math.floor(point / 10) - 1, (point % 10) - 1)).join("; ") },
     panels: [
       {
         title: "Loss, all tasks together", x, cursor, marks, y: { label: "loss", min: 0, max: 1.06 * losses[0] },

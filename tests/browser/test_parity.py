@@ -219,6 +219,7 @@ def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed
         ({"heads": 2, "spread": 0.0}, ([1], [2], [1, 2])),  # a tie
         ({"lean": 0.0, "seed": 5}, ([3], [1], [2])),  # chance decides
         ({"lean": 0.0, "seed": 2}, ([3], [3], [1])),
+        ({"lean": 0.0, "heads": 5}, ([1], [2], [1])),  # a head does two, though there are five
     ],
 )
 def test_only_finished_tasks_are_counted(js, settings, by):
@@ -309,6 +310,30 @@ def test_losses_on_other_lengths_are_pythons(js, noise):
     )
     close(np.sum(got, axis=1), icl_risk.length_generalisation(task, [10, 60, 5000])[:, 0])
     close([each[0] for each in got], np.full(3, icl_risk.gradient_flow_risk(task)[0] ** 2))
+
+
+@pytest.mark.parametrize("kind", ["merged", "separate"])
+def test_when_a_run_comes_half_way_is_the_same_however_often_it_is_recorded(js, kind):
+    got = js(
+        """(kind) => [10, 1000].map((points) => {
+             const problem = theory.population([0.4, 0.3, 0.2, 0.1], 31), level = 0.5;
+             const weights = engine.start({ kind, dim: 4, heads: 5, init: 0.03, seed: 1 });
+             const run = engine.descend(problem, weights, { steps: 1000, lr: 0.5, points, level });
+             const half = Array.from(run.half, (each) => (each > 0 ? each : null));
+             return [half, run.fallen, Array.from(run.m), Array.from(run.loss)]; })""",
+        kind,
+    )
+    assert got[0][:2] == got[1][:2]
+    half, fallen, m, loss = got[1]
+    ends = theory.learned(
+        RegressionTask(dim=4, context=31, spectrum=(0.4, 0.3, 0.2, 0.1)), "context"
+    )
+    steps, m = np.arange(1001), np.reshape(m, (1001, 4, 4))
+    for d, at in enumerate(half):
+        assert (at is None) == (m[-1, d, d] < ends[d] / 2)
+        if at is not None:
+            close(np.interp(at, steps, m[:, d, d]), ends[d] / 2)
+    close(np.interp(fallen, steps, loss), 0.5)
 
 
 def test_closed_forms_are_pythons(js):

@@ -142,27 +142,39 @@ export const projections = ({ dim, heads, u }, along) => Float64Array.from({ len
 
 // `steps` steps of gradient descent in place. Recorded about `points` times and at the end, each
 // from before its step: loss, v, M and, with `keep`, the keys; with `along`, of each U how much is along that diagonal. A run that leaves (loss above a thousand times its
-// start, or not a number) ends there; `left` is that step. So does one whose recorded loss is below `until`.
-export function descend(problem, weights, { steps, lr, points = 320, keep = false, along = null, until = -Infinity }) {
+// start, or not a number) ends there; `left` is that step. `half` are the steps at which each M_dd passes half of its limit
+// and `fallen` the one at which the loss falls through `level`, NaN where they do not: found between two steps, whatever is
+// recorded. With `stop` the run ends when it has fallen.
+export function descend(problem, weights, { steps, lr, points = 320, keep = false, along = null, level = -Infinity, stop = false }) {
   const { dim, heads } = weights;
   const stride = Math.max(1, Math.ceil(steps / points));
   const rows = Math.ceil(steps / stride) + 1;
   const keys = keep ? heads * weights.rank * dim : 0;
   const out = {
-    stride, left: null,
+    stride, left: null, half: new Float64Array(dim).fill(NaN), fallen: NaN,
     step: new Float64Array(rows), loss: new Float64Array(rows),
     v: new Float64Array(rows * heads), m: new Float64Array(rows * dim * dim),
     k: new Float64Array(rows * keys), u: new Float64Array(along ? rows * heads : 0),
   };
   const m = new Float64Array(dim * dim), g = new Float64Array(dim * dim);
   const dk = new Float64Array(dim), dq = new Float64Array(dim);
-  let bound = Infinity, row = 0;
+  const halfway = problem.a.map((each, d) => each / problem.b[d] / 2), before = new Float64Array(dim);
+  // the step at which what was `from` a step ago and is `to` now stands at a value
+  const passed = (step, from, to, value) => (step === 0 ? 0 : step - (to - value) / (to - from));
+  let bound = Infinity, row = 0, last = Infinity;
   for (let step = 0; step <= steps; step++) {
     predictor(weights, m);
     const loss = pull(problem, m, g);
     if (step === 0) bound = 1000 * Math.max(loss, problem.trace);
     const leaves = !(loss <= bound);
     if (leaves) out.left = step;
+    for (let d = 0; d < dim; d++) {
+      const now = m[d * dim + d];
+      if (now >= halfway[d] && Number.isNaN(out.half[d])) out.half[d] = passed(step, before[d], now, halfway[d]);
+      before[d] = now;
+    }
+    if (loss <= level && Number.isNaN(out.fallen)) out.fallen = passed(step, last, loss, level);
+    last = loss;
     if ((step % stride === 0 || step === steps) && !leaves) {
       out.step[row] = step;
       out.loss[row] = loss;
@@ -172,7 +184,7 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
       if (along) out.u.set(projections(weights, along), row * heads);
       row++;
     }
-    if (leaves || step === steps || (row && out.loss[row - 1] < until)) break;
+    if (leaves || step === steps || (stop && !Number.isNaN(out.fallen))) break;
     if (weights.kind === "merged") stepMerged(weights, g, 2 * lr);
     else stepSeparate(weights, g, 2 * lr, dk, dq);
   }

@@ -30,7 +30,7 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
   const rests = near.flatMap((rows, m) => (rows.at(-1) === run.rows - 1 ? [`L(M${subscript(m)})`] : []));
   return {
     note: leaving(run, lr, edge),
-    ends: went(problem, run),
+    ends: went(run),
     summary: `Rank ${rank}, ${count(heads, "head")}: it waits ${waits.length ? waits.join(", ") : "nowhere"}${rests.length ? `; at the end it is at ${rests.join(", ")}` : ""}. `
       + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
     panels: [

@@ -2,15 +2,16 @@
 
 import { format } from "./chart.mjs";
 import { descend, projections, start } from "./engine.mjs";
-import { column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, sharePanel } from "./panels.mjs";
+import { column, course, edgeOf, leaving, lossPanel, predictorPanel, sharePanel } from "./panels.mjs";
 import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
 import { dropTime, growthRate, learned, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
 
 const DECADES = [-6, -5, -4, -3, -2, -1], HAND = 3;  // how far a start can be set
 
-// The step at which half of the drop is done.
-const dropStep = (run, levels) => passes(run, run.loss.map((each) => -each), -(levels[0] + levels.at(-1)) / 2);
+// The loss at which half of the drop is done, and the step at which a run comes to it; null if it does not.
+const middle = ([first, last]) => (first + last) / 2;
+const dropStep = ({ fallen }) => (Number.isNaN(fallen) ? null : fallen);
 
 // Where training ends, M*, as a direction of length one: along it U is one number, u, and v u the strength of M.
 const direction = (problem) => {
@@ -31,8 +32,7 @@ let known = { key: "", drops: [] };
 function dropsOf(problem, model, levels, { steps, lr, v0, u0 }) {
   const key = JSON.stringify([[...problem.eigenvalues], [...problem.a], model.heads, model.seed, steps, lr, v0, u0]);
   if (known.key !== key) {
-    const half = (levels[0] + levels.at(-1)) / 2;
-    known = { key, drops: DECADES.map((power) => dropStep(descend(problem, begin(problem, { ...model, init: 10 ** power }, { v0, u0 }), { steps, lr, until: half }), levels)) };
+    known = { key, drops: DECADES.map((power) => dropStep(descend(problem, begin(problem, { ...model, init: 10 ** power }, { v0, u0 }), { steps, lr, level: middle(levels), stop: true }))) };
   }
   return known.drops;
 }
@@ -47,8 +47,8 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps, v0
   const c0 = white && small ? whiteStart(weights) : null;  // the closed form is that of small weights
   const at = [weights.v[0] - v0, projections(weights, along)[0] - u0];
   const drops = dropsOf(problem, model, levels, { steps, lr, v0, u0 });
-  const run = descend(problem, weights, { steps, lr, along });
-  return { problem, model, run, step: run.step, levels, c0, small, drawn: at, drops, drop: dropStep(run, levels), edge: edgeOf(problem, model) };
+  const run = descend(problem, weights, { steps, lr, along, level: middle(levels) });
+  return { problem, model, run, step: run.step, levels, c0, small, drawn: at, drops, drop: dropStep(run), edge: edgeOf(problem, model) };
 }
 
 // The heads' paths in the plane of v and u, where M = 0 is a saddle; the start of head 1 is a handle.

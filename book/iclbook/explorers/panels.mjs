@@ -43,18 +43,15 @@ export function passes({ step }, series, level) {
   return step[row - 1] + ((level - series[row - 1]) / (series[row] - series[row - 1])) * (step[row] - step[row - 1]);
 }
 
-// When each eigenvector is half learned; null where it is not.
-const halves = (problem, run) => Array.from(learned(problem), (end, d) =>
-  passes(run, column(run, run.m, problem.a.length ** 2, d * (problem.a.length + 1)), end / 2));
-export const went = (problem, run) => [
-  { name: "eigenvectors half learned at step", value: halves(problem, run).map((at) => (at === null ? "–" : format(Math.round(at)))).join(", ") },
+export const went = (run) => [
+  { name: "eigenvectors half learned at step", value: Array.from(run.half, (at) => (Number.isNaN(at) ? "–" : format(Math.round(at)))).join(", ") },
   { name: "loss at the end", value: run.loss.at(-1) },
 ];
 
 // The run in words: where the loss goes, and when each eigenvector is half learned.
 export function course(problem, run, row) {
-  const dim = problem.a.length, names = axis(dim), all = halves(problem, run).map((at, d) => [at, names[d]]);
-  const times = all.filter(([at]) => at !== null).sort(([a], [b]) => a - b), wait = all.filter(([at]) => at === null).map(([, name]) => name);
+  const dim = problem.a.length, names = axis(dim), all = Array.from(run.half, (at, d) => [at, names[d]]);
+  const times = all.filter(([at]) => !Number.isNaN(at)).sort(([a], [b]) => a - b), wait = all.filter(([at]) => Number.isNaN(at)).map(([, name]) => name);
   const together = times.length === dim && times.at(-1)[0] - times[0][0] < 1;
   const words = (together ? [[times[0][0], "all eigenvectors"]] : times).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
   const [from, to] = [run.loss[0], run.loss.at(-1)].map(format), way = from === to ? `stays at ${to}` : `falls from ${from} to ${to}`;

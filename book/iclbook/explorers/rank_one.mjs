@@ -46,7 +46,7 @@ export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }
   }));
   return {
     note: leaving(run, lr, edge),
-    ends: went(problem, run),
+    ends: went(run),
     summary: `Theory's plateaus are at ${levels.map(format).join(", ")}. ${course(problem, run, row)}`,
     panels: [
       lossPanel(run, levels, steps, row),

@@ -67,13 +67,6 @@ function inverse({ min, max, log }, from, to) {
   };
 }
 
-// Levels whose names stand clear of one another: the first, the last, then in their order.
-function legible(levels, sy) {
-  const kept = [], order = [...levels.slice(0, 1), ...levels.slice(-1), ...levels.slice(1, -1)];
-  for (const each of order) if (kept.every((one) => Math.abs(sy(one.y) - sy(each.y)) >= FONT)) kept.push(each);
-  return kept.map((each) => ({ name: each.name, value: each.y, color: "theory", tags: [] }));
-}
-
 // Labels at the right end, moved apart as little as can be: neighbours that would cover each other
 // are stacked around the mean of their places.
 function spread(labels, top, bottom) {
@@ -136,9 +129,9 @@ function lines(panel, width, height, id) {
     while (last > 0 && !(each.y[last] <= y.max && each.x[last] <= x.max)) last--;
     return { name: each.label ?? each.name, x: each.x[last], value: each.y[last], color: each.color, tags: tagsOf(each) };
   }).filter((each) => each.name && Number.isFinite(each.value));
-  // a pinned run that was shorter is named where it ends; levels too close for their names leave some out
+  // a pinned run that was shorter is named where it ends
   const short = ends.filter((each) => each.x < x.min + 0.9 * (x.max - x.min) && series.some((one) => one.pale && one.label === each.name));
-  const named = [...legible(levels.filter((each) => each.label !== false && each.name), sy), ...ends.filter((each) => !short.includes(each))];
+  const named = [...levels.filter((each) => each.label !== false && each.name).map((each) => ({ name: each.name, value: each.y, color: "theory", tags: [] })), ...ends.filter((each) => !short.includes(each))];
   const longest = Math.max(0, ...named.map((each) => each.name.length));
   const yTicks = ticks(y, Math.max(2, Math.floor(height / 52)));
   const left = 26 + LETTER * Math.max(...yTicks.map((each) => format(each).length));

@@ -74,6 +74,8 @@ def test_a_bar_grows_past_its_box_and_is_set_as_a_number(visit, site):
     x, y = centre(bar)
     page.mouse.move(x, y)
     page.mouse.down()
+    assert "λ₂" in page.locator(".ex-chosen").inner_text()  # a press chooses it and moves nothing
+    assert float(bar.get_attribute("aria-valuenow")) == 0.3
     for up in (20, 60, 300):
         page.mouse.move(x, box["y"] - up)
     page.mouse.up()
@@ -215,6 +217,16 @@ def test_points_of_one_picture_are_reached_by_keys(visit, site):
     hands = page.locator(".ex-hand")
     assert hands.count() == 9
     assert [each.get_attribute("tabindex") for each in hands.all()] == ["0"] + ["-1"] * 8
+    # of all that lie under a pointer one lights up, and that one is dragged
+    for at in range(9):
+        page.mouse.move(*(each + 3 for each in centre(hands.nth(at))))
+        aimed = page.locator(".ex-aimed").get_attribute("aria-label")
+        lit = page.evaluate(
+            "[...document.querySelectorAll('.ex-hand.ex-lit')].map((e) => e.ariaLabel)"
+        )
+        page.mouse.down()
+        page.mouse.up()
+        assert lit == [aimed] and page.evaluate("document.activeElement.ariaLabel") == aimed
     hands.first.focus()
     for _ in range(3):
         page.keyboard.press("PageDown")

@@ -118,7 +118,8 @@ const law = (name, dim) => {
   return values.map((each) => Number((each / total).toPrecision(6)));
 };
 
-// One bar an eigenvalue, dragged or moved by the arrow keys; a law and a dimension set them all.
+// One bar an eigenvalue, dragged or moved by the arrow keys; a law and a dimension set them all. A press alone chooses
+// the bar for the number field.
 // By touch the grip alone is dragged: the bars are wide, and a page must scroll under a finger.
 const FULL = 0.4;  // the eigenvalue that fills the box, where none is larger
 function spectrum(spec, set, say = () => {}) {
@@ -140,21 +141,20 @@ function spectrum(spec, set, say = () => {}) {
   const bar = (d) => {
     const fill = make("span", { class: "ex-fill", style: `background:var(--ex-c${d % 8})` }), number = make("span", { class: "ex-number" });
     const grip = make("span", { class: "ex-handle" });
-    let before = null, scale = full;
+    let before = null, scale = full, from = 0;
     const drag = (event) => {
-      const box = element.getBoundingClientRect();
-      move(d, ((box.bottom - event.clientY) / (box.height - 18)) * scale);
+      const up = (from - event.clientY) / (element.clientHeight - 18);
+      if (up || values !== before) move(d, before[d] + up * scale);
     };
     const keys = { ArrowUp: 0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowLeft: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -max, End: max };
     const element = make("div", {
-      ...OWN_KEYS, class: "ex-bar", role: "slider", tabindex: 0, "aria-orientation": "vertical",
+      ...OWN_KEYS, focus: () => tellChosen(d), class: "ex-bar", role: "slider", tabindex: 0, "aria-orientation": "vertical",
       "aria-label": `eigenvalue ${d + 1}`, "aria-valuemin": min, "aria-valuemax": max, "data-tags": `e${subscript(d + 1)}`,
       pointerdown: (event) => {
         if (event.pointerType === "touch" && event.target !== grip) return;
-        [before, scale] = [values, full];
+        [before, scale, from] = [values, full, event.clientY];
         element.setPointerCapture(event.pointerId);
         element.focus({ preventScroll: true });
-        drag(event);
       },
       pointermove: (event) => { if (before) drag(event); },
       pointerup: () => { before = null; },
@@ -171,7 +171,7 @@ function spectrum(spec, set, say = () => {}) {
     }, number, fill, grip);
     return { element, fill, number, grip };
   };
-  // the bar that was moved last can be set as a number too
+  // the bar that is chosen, by a press, by Tab or by a move, can be set as a number too
   const field = make("input", { ...OWN_KEYS, type: "number", min, max, step: 0.01, "aria-label": "eigenvalue, number",
     change: () => {
       const value = hold({ type: "real", min, max }, field.valueAsNumber);
@@ -180,9 +180,10 @@ function spectrum(spec, set, say = () => {}) {
       else tellChosen();
     } });
   const name = make("span", { "aria-hidden": "true" });
-  const tellChosen = () => {
-    chosen = Math.min(chosen, values.length - 1);
-    name.textContent = `λ${subscript(chosen + 1)}`;
+  const tellChosen = (d = chosen) => {
+    chosen = Math.min(d, values.length - 1);
+    name.textContent = `chosen: λ${subscript(chosen + 1)}`;
+    bars.forEach((each, i) => each.element.classList.toggle("ex-set", i === chosen));
     field.value = Number(values[chosen].toFixed(3));
   };
   const show = (next, kept = FULL) => {
@@ -211,8 +212,8 @@ function spectrum(spec, set, say = () => {}) {
 // Points that were moved in a picture, as numbers three by three: which one, its x and its y.
 function points({ label }, set) {
   const said = make("output", {}), back = button("Undo", () => { show([]); set([]); }, { "aria-label": `${label}: undo` });
-  function show(value) {
-    said.textContent = value.length ? format(value.length / 3) : "none";
+  function show(value, which) {
+    said.textContent = value.length ? which || format(value.length / 3) : "none";
     back.disabled = !value.length;
   }
   return { element: make("div", { class: "ex-control" }, make("span", { class: "ex-heading" }, label), said, back), show };

@@ -35,7 +35,7 @@ function slider(spec, set, say = () => {}) {
   const placeOf = (value) => (log ? (Math.log10(value / min) / decades) * places : value);
   let before = null;
   const range = make("input", {
-    ...OWN_KEYS, id, type: "range", ...(log ? { min: 0, max: places, step: 1 } : { min, max, step: grain }),
+    ...OWN_KEYS, id, type: "range", "aria-describedby": `${id}-edge`, ...(log ? { min: 0, max: places, step: 1 } : { min, max, step: grain }),
     input: () => {
       // the handle stays where it is, on its own grid, even where the value is rounded
       const value = hold(spec, round(valueAt(range.valueAsNumber)));
@@ -65,7 +65,7 @@ function slider(spec, set, say = () => {}) {
   });
   let shown, edge = null;
   const tick = make("span", { class: "ex-edge", hidden: true, "aria-hidden": "true" });
-  const warning = make("small", { class: "ex-past", hidden: true });
+  const warning = make("small", { class: "ex-limit", id: `${id}-edge`, hidden: true });
   // where the edge stands on the slider: its handle is a rem wide and stays within; a number that is being typed stays
   const mark = (value) => {
     if (value === edge) return;
@@ -73,13 +73,14 @@ function slider(spec, set, say = () => {}) {
     tick.hidden = value === null || value < min || value > max;
     const share = log ? placeOf(value) / places : (value - min) / (max - min);
     if (!tick.hidden) tick.style.left = `calc(0.5rem + (100% - 1rem) * ${share})`;
-    warning.textContent = value === null ? "" : `past the edge of stability, ${format(Number(value.toPrecision(2)))}`;
     if (shown !== undefined) warn();
   };
   const warn = () => {
     const past = edge !== null && shown > edge;
     range.setAttribute("aria-valuetext", format(shown) + (past ? ", past the edge of stability" : ""));
-    warning.hidden = !past;
+    warning.classList.toggle("ex-past", past);
+    warning.hidden = tick.hidden && !past;
+    warning.textContent = edge === null ? "" : `${past ? "past the " : ""}edge of stability, ${format(Number(edge.toPrecision(2)))}`;
   };
   const write = (value) => {
     shown = value;

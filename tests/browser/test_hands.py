@@ -330,6 +330,8 @@ def test_words_of_a_chapter_set_the_explorer(visit, served):
 
 def test_a_lessons_link_shows_the_controls_it_names(visit, served):
     page = visit(f"{served}/rank_one.html", permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_label("learning rate, number").fill("0.4")
+    page.get_by_label("learning rate, number").press("Enter")
     page.get_by_text("Link with fewer controls").click()
     page.get_by_label("show learning rate", exact=True).check()
     page.get_by_role("button", name="Copy this link").click()
@@ -339,7 +341,14 @@ def test_a_lessons_link_shows_the_controls_it_names(visit, served):
     again = visit(link, whole=False)
     controls = again.locator(".ex-control:visible > label")
     assert controls.all_inner_texts() == ["learning rate"]
-    assert again.locator(".ex-panels figure:visible").count() == 4
+    assert again.locator(".ex-panels figure:visible").count() == 2
+    # what would set a hidden control is not offered, and Reset goes back to what the link set
+    assert again.locator(".ex-guess:visible").count() == 0
+    assert again.locator(".ex-presets button:visible").all_inner_texts() == ["too fast"]
+    again.get_by_role("button", name="too fast").click()
+    assert again.get_by_label("learning rate, number").input_value() == "5"
+    again.get_by_role("button", name="Reset").click()
+    assert again.get_by_label("learning rate, number").input_value() == "0.4"
     other = link.replace("?v=1&", "?v=0&").split("&check=")[0]
     hashed = 0x811C9DC5
     for each in other.split("#")[1]:
@@ -381,6 +390,7 @@ def test_a_rate_past_the_edge_is_named_where_it_is_set(visit, site, name):
     page = visit(f"{site.as_uri()}/{name}.html")
     assert page.locator(".ex-edge:visible").count() == 1
     assert page.locator(".ex-past:visible").count() == 0
+    page.get_by_text("edge of stability").wait_for()  # what the tick is
     rate, edge = RATES[name]
     page.get_by_label("learning rate, number").fill(rate)
     page.get_by_label("learning rate, number").press("Enter")

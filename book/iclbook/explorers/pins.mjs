@@ -39,6 +39,10 @@ export function compare({ controls, state, drawing, restore, changed }) {
     pins.push({ letter, state: state(), panels: own, ends: results({ ...rest, panels: own }) });
     update();
   }
+  function keep(next) {
+    const now = state();
+    if (!pins.length && settings.some(({ key }) => String(next[key]) !== String(now[key]))) pin();
+  }
   function update() {
     for (const each of buttons) each.disabled = pins.length === MOST;
     changed();
@@ -64,7 +68,7 @@ export function compare({ controls, state, drawing, restore, changed }) {
     const cells = (tag, list) => list.map((each) => (each instanceof Node ? make("td", {}, each) : make(tag, {}, each)));
     const focused = document.activeElement?.dataset.pin;
     table.replaceChildren(
-      make("caption", {}, `What was tried${seed ? ". A seed draws all that is random, the same each time: runs with one setting changed start alike." : ""}`),
+      make("caption", {}, `What was tried${differ.length > 1 ? `; ${format(differ.length)} settings differ between them, and any may be the cause` : ""}${seed ? ". A seed draws all that is random, the same each time: runs with one setting changed start alike." : ""}`),
       make("thead", {}, make("tr", {}, ...[["curves", ...differ.map(({ label }) => label), ...all[0].ends.map(({ name }) => name)].map((each) => make("th", { scope: "col" }, each)),
         make("td", {})].flat())),
       make("tbody", {}, ...all.map(({ letter, state: had, ends }) => make("tr", { "data-tags": `pinned ${letter}` },
@@ -77,5 +81,5 @@ export function compare({ controls, state, drawing, restore, changed }) {
     );
     if (focused) table.querySelector(`[data-pin="${focused}"]`)?.focus();
   }
-  return { element, buttons, add, tell, pinned: () => pins };
+  return { element, buttons, keep, add, tell, pinned: () => pins };
 }

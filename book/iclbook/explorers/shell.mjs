@@ -12,9 +12,10 @@
 // A model has get, set, on, off, save_changes; one with `send` has a kernel behind it.
 
 import { away } from "./aside.mjs";
-import { draw, format, rows } from "./chart.mjs";
+import { draw } from "./chart.mjs";
 import { compare } from "./pins.mjs";
 import { button, control, make, unique } from "./controls.mjs";
+import { download } from "./csv.mjs";
 import { handles } from "./hands.mjs";
 import { guess, presets } from "./guide.mjs";
 import { decode, encode, hold } from "./link.mjs";
@@ -35,6 +36,11 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     const extra = data(model), number = unique(), pictures = [];
     let result = null, seen = state, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
     let shown = lead.length ? lead : null, small = lead.length > 0;  // controls that are to be seen, null: all
+    let home = first;  // what Reset returns to; with a link that leaves some of the controls, what it set
+    const lesson = () => shown !== null && shown !== lead;
+    // would set what such a link hides
+    const hides = (settings) => lesson() && Object.entries({ ...first, ...settings })
+      .some(([key, value]) => key !== "at" && !shown.includes(key) && String(value) !== String(home[key]));
 
     // ---- what is there to see
     const notice = make("p", { class: "ex-notice", role: "status", hidden: true });
@@ -57,12 +63,12 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     const long = finite && away("finite", null, (found) => hear(found ?? finite(state)));
     const tries = compare({ controls, state: () => own(seen), drawing: () => drawing, restore: assume, changed: () => refresh(false) });
     const guides = [guess, presets].map((each) => each(
-      { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, assume }));
+      { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, hides, assume: turn }));
     const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
     const fold = button("", () => { shown = shown ? null : lead; unfold(); }, { class: "ex-fold" });
     const more = button("", () => { small = !small; unfold(); }, { class: "ex-fold" });
     const actions = make("div", { class: "ex-actions" }, run, ...tries.buttons, button("Reset", reset),
-      ...(kernel ? [] : [button("Copy link", () => copy()), lesson()]), button("Download CSV", download));
+      ...(kernel ? [] : [button("Copy link", () => copy()), choosing()]), button("Download CSV", save));
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
     const waits = make("figure", { class: "ex-still" }, make("div", { tabindex: 0, role: "group", "aria-label": "a recorded run" }, still || ""), make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
@@ -95,13 +101,18 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       unfold();
       refresh(true);
     }
+    // What is drawn stays beside what a preset or a link in the words sets, if nothing is pinned yet.
+    function turn(next) {
+      if (drawing && (!live || result?.done)) tries.keep(next);
+      assume(next);
+    }
     function display() {
       for (const [key, input] of inputs) input.show(state[key]);
     }
     function reset() {
       time?.pause();
       say("");
-      assume(first);
+      assume(home);
     }
     // The cursor of a picture is moved: the time, or a control, to what is there on its axis.
     function move(key, x, by = 0) {
@@ -130,7 +141,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     function unfold() {
       const set = (key) => shown === lead && String(state[key]) !== String(first[key]);
       for (const [key, input] of inputs) input.element.hidden = shown !== null && !shown.includes(key) && !set(key);
-      fold.hidden = !lead.length || (shown !== null && shown !== lead);
+      fold.hidden = !lead.length || lesson();
       for (const [each, few, what] of [[fold, shown !== null, "settings"], [more, small, "pictures"]]) {
         each.textContent = `${few ? "All" : "Fewer"} ${what}`;
         each.setAttribute("aria-expanded", !few);
@@ -219,7 +230,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
 
     // ---- out of the page
     async function copy(keys = null) {
-      const kept = shown !== null && shown !== lead ? shown : lead.length && (shown === null || !small) ? ["all"] : null;
+      const kept = lesson() ? shown : lead.length && (shown === null || !small) ? ["all"] : null;
       const link = location.href.split("#")[0] + encode(id, controls, own(state), keys ?? kept);
       history.replaceState(history.state, "", link);  // what is seen is there again after a reload
       try {
@@ -230,7 +241,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       }
     }
     // a teacher's link, with some of the controls
-    function lesson() {
+    function choosing() {
       const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox", "aria-label": `show ${specOf(key).label}` })]);
       const label = ([key, box]) => make("label", {}, box, specOf(key).label);
       const chosen = () => boxes.filter(([, box]) => box.checked).map(([key]) => key);
@@ -238,18 +249,8 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
         make("div", { role: "group", "aria-label": "controls that the link shows" }, ...boxes.map(label),
           button("Copy this link", () => (chosen().length ? copy(chosen()) : tell("Choose the controls that the link shows.")))));
     }
-    function download() {
-      const quote = (each) => (/[",\n]/.test(each) ? `"${String(each).replaceAll('"', '""')}"` : each);
-      // what is set, by the names on the page, of each curve that was pinned too; and what x and y are
-      const said = (had) => controls.map(({ key, label }) => `${label} (${key}): ${JSON.stringify(had[key])}`);
-      const settings = [...said(own(seen)), ...tries.pinned().flatMap(({ letter, state: had }) => said(had).map((each) => `${letter}: ${each}`)),
-        ...drawing.panels.map(({ title: of, x, y, heat }) => `${of}: ${heat ? `series is ${y.label || "the row"}, x ${x.label}` : `x is ${x.label}, y ${y.label}`}`)]
-        .map((each) => `# ${each}`);
-      const table = [["panel", "series", "x", "y"], ...drawing.panels.flatMap(rows)];
-      const text = [`\ufeff# ${title}`, ...settings, ...table.map((row) => row.map(quote).join(","))].join("\n");
-      const link = make("a", { download: `${id}.csv`, href: URL.createObjectURL(new Blob([text, "\n"], { type: "text/csv" })) });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    function save() {
+      download({ name: id, title, controls, state: own(seen), pinned: tries.pinned(), panels: drawing.panels });
     }
 
     // ---- a run on finite data, here or in the kernel
@@ -285,10 +286,10 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       }
       if (given) {
         say(note);
-        if (only || unfolded) [shown, small] = [only, false];
+        if (only || unfolded) [shown, small, home] = [only, lead.length > 0 && !unfolded, only ? given : first];
         unfold();
         time?.pause();
-        assume(given);
+        turn(given);
         root.scrollIntoView({ block: "nearest" });
       }
     }

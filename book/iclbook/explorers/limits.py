@@ -18,7 +18,7 @@ class Optimality(Explorer):
 
     name = "optimality"
     heading = "One head on three tasks"
-    LEAD = ("s3", "context")
+    LEAD = ("s3", "context", "noise")
     GUESS = guess(
         "Ten examples instead of 100: how many of the three tasks does the single head still look at?",
         ["all three", "the first and second", "only the second"],
@@ -54,7 +54,7 @@ class Optimality(Explorer):
     d3 = whole(20, "dimension of task 3", 1, 60)
     context = whole(100, "context L", 10, 1000).tag(log=True)
     noise = real(1.0, "noise σ²", 0, 20, step=0.1)
-    heads = whole(3, "heads H of the bound", 1, 6)
+    heads = whole(4, "heads H of the bound", 1, 6)
     penalty = real(5.0, "ridge penalty", 0.05, 20, log=True)
 
     def task(self, context: int | None = None, signal: float | None = None) -> theory.MultiTask:
@@ -90,7 +90,7 @@ class Optimality(Explorer):
             ):
                 dots[name].append(spectral.measure(task, *head, MEASURED)[0].sum())
         series = [
-            {**overlay(2, f"{name}, measured", np.array(values), lengths, color, 4), "label": False}
+            {**overlay(0, f"{name}, measured", np.array(values), lengths, color, 4), "label": False}
             for color, (name, values) in enumerate(dots.items())
         ]
         return series, f"Dots: the true losses, on {MEASURED:,} drawn contexts of each length."

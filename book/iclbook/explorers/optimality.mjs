@@ -39,11 +39,19 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
   const looks = head.map(({ m }) => format(Number((Math.E * m).toPrecision(3)))), adds = head.map(({ mu }) => format(Number(mu.toPrecision(3))));
   const said = names.map((name) => `${name} ${format(total(now[name]))}`).join(", ");
   const tones = [0, 1, 2, 3, "theory"];
+  const [own, least] = [total(now["one head"]), total(now.Bayes)], three = (value) => Number(value.toPrecision(3));
   return {
+    ends: [{ name: "loss of one head", value: own }, { name: "of Bayes", value: least }, { name: "one head / Bayes", value: own / least },
+           { name: "one head − Bayes", value: own - least }],
     summary: `One head spends ${looks.join(", ")} of its attention on the three tasks, with μ ${adds.join(", ")}: `
       + `${lost.length ? `it gives up task ${lost.join(" and ")}` : "it keeps all three"}. Losses at ${count(context, "example")}: ${said}; the bound is that of `
-      + `${count(heads, "head")}.`,
+      + `${count(heads, "head")}. One head loses ${format(three(own - least))} more than Bayes${least > 0 ? `, ${format(three(own / least))} times as much` : ""}.`,
     panels: [
+      {
+        title: "Loss of all tasks, as the context grows", cursor: context, moves: "context", x: { label: "context L", min: CONTEXTS[0], max: CONTEXTS[1], log: true },
+        y: { label: "loss", min: 0, max: 1.2 * power },
+        series: names.map((name, i) => ({ name, color: tones[i], dashed: name === "Bayes", x: contexts, y: losses.map((each) => total(each[name])) })),
+      },
       {
         title: "Where one head looks, by the third task's signal", cursor: s3, moves: "s3", x: { label: "signal of task 3", min: SIGNALS[0], max: SIGNALS[1], log: true },
         y: { label: "share dω²", min: 0, max: 1.05 },
@@ -51,12 +59,7 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
       },
       {
         title: "The best single head", x: { label: "its numbers" }, y: { label: "" },
-        heat: { rows, columns: ["dω²", "ω", "μ", "μω"], max: 1, values: head.flatMap(({ m, omega, mu }) => [Math.E * m, omega, mu, mu * omega]) },
-      },
-      {
-        title: "Loss of all tasks, as the context grows", cursor: context, moves: "context", x: { label: "context L", min: CONTEXTS[0], max: CONTEXTS[1], log: true },
-        y: { label: "loss", min: 0, max: 1.2 * power },
-        series: names.map((name, i) => ({ name, color: tones[i], dashed: name === "Bayes", x: contexts, y: losses.map((each) => total(each[name])) })),
+        heat: { rows, columns: ["dω²", "ω", "μω"], max: 1, values: head.flatMap(({ m, omega, mu }) => [Math.E * m, omega, mu * omega]) },
       },
       {
         title: "Loss of each task, in units of its signal", x: { label: "method" }, y: { label: "" },

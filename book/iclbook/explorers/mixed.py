@@ -51,7 +51,7 @@ class TwoPapers(Explorer):
     tasks = whole(3, "tasks I, and heads", 2, 5)
     dim = whole(6, "dimensions a task", 2, 10)
     context = whole(60, "context L", 20, 1000).tag(log=True)
-    init = real(0.01, "ω at the start", 0.003, 0.03, log=True)
+    init = real(0.015, "ω at the start", 0.003, 0.03, log=True)
     horizon = real(28.5, "until time", 5, 100, step=0.5)
     at = position()
 

@@ -55,15 +55,15 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps, v0
 function plane(problem, run, heads, drawn, row) {
   const strength = Math.hypot(...learned(problem)), reach = Math.max(1.3 * Math.sqrt(strength), 1.2 * HAND);
   const arm = Array.from({ length: 61 }, (_, i) => (strength / reach) * (reach * reach / strength) ** (i / 60));
-  const both = [...arm, NaN, ...arm.map((each) => -each)], paths = Array.from({ length: heads }, (_, h) =>
+  const both = [...arm.map((each) => -each), NaN, ...arm], paths = Array.from({ length: heads }, (_, h) =>
     ({ name: `head ${h + 1}`, label: false, color: h, x: column(run, run.v, heads, h), y: column(run, run.u, heads, h) }));
   const evenly = Array.from({ length: 41 }, (_, i) => Math.round((i / 40) * (run.rows - 1)));
   return {
-    title: "Each head's path; drag the start of head 1", plane: true,
+    title: `Each head's path; drag the start of head 1${heads > 1 ? ". No head ends on the dashed curve alone: their v·u add up to it" : ""}`, plane: true,
     x: { label: "value weight v", min: -reach, max: reach }, y: { label: "key-query weight u", min: -reach, max: reach },
     series: [
-      { name: "one head's minima", label: false, dashed: true, x: both, y: both.map((each) => strength / each) },
-      { name: "into the saddle", label: false, color: "quiet", dashed: true, x: [-reach, reach], y: [reach, -reach] },
+      { name: "one head's minima", label: "one head ends", tags: [], dashed: true, x: both, y: both.map((each) => strength / each) },
+      { name: "into the saddle", tags: [], color: "quiet", dashed: true, x: [-reach, reach], y: [reach, -reach] },
       { name: "saddle", label: false, color: "ink", ring: true, dots: 5, x: [0], y: [0] },
       ...paths.reverse(),
       { name: "head 1, at equal times", label: false, color: 0, tags: ["head 1"], dots: 2.4, x: evenly.map((i) => run.v[i * heads]), y: evenly.map((i) => run.u[i * heads]) },
@@ -100,7 +100,7 @@ export function show({ problem, run, levels, c0, small, drawn, drops, drop, edge
     if (c0 === null && drops[0] !== null) dashed("theory's slope", inits.map((each) => drops[0] - Math.log(each / inits[0]) * slope));
     law += ` Ten times smaller weights take ${format(Math.round(Math.LN10 * slope))} steps more, by theory.`;
   }
-  const when = drop === null ? "The drop does not come in these steps." : `Half of the drop is done at step ${format(Math.round(drop))}.`;
+  const when = drop === null ? "The drop does not come in these steps." : `Half of the loss's drop is done at step ${format(Math.round(drop))}.`;
   return {
     note: leaving(run, lr, edge),
     ends: [{ name: "half of the drop at step", value: drop }, { name: "loss at the end", value: run.loss.at(-1) }],

@@ -55,7 +55,7 @@ export function course(problem, run, row) {
   const together = times.length === dim && times.at(-1)[0] - times[0][0] < 1;
   const words = (together ? [[times[0][0], "all eigenvectors"]] : times).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
   const [from, to] = [run.loss[0], run.loss.at(-1)].map(format), way = from === to ? `stays at ${to}` : `falls from ${from} to ${to}`;
-  return `Half learned: ${words.length ? words.join(", ") : "no eigenvector"}${words.length && wait.length ? `; not yet ${wait.join(", ")}` : ""}. The loss ${way} in ${format(run.step.at(-1))} steps; `
+  return `Half learned, in M: ${words.length ? words.join(", ") : "no eigenvector"}${words.length && wait.length ? `; not yet ${wait.join(", ")}` : ""}. The loss ${way} in ${format(run.step.at(-1))} steps; `
     + `at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
 }
 

@@ -47,7 +47,7 @@ def rank_one_network() -> Drawing:
     for x, y, _ in inputs:
         i, j = int(8 - y) % 3, int(8 - y) // 3
         axes.annotate(
-            rf"$\beta^{{{i + 1}}} x_q^{{{j + 1}}}$",
+            rf"$\beta_{{{i + 1}}} x_{{q,{j + 1}}}$",
             (x - 0.22, y),
             ha="right",
             va="center",

@@ -8,7 +8,7 @@ import numpy as np
 from iclbook.measure import Course, drop_times, thin
 from iclbook.plot.heat import heat, matrix
 from iclbook.plot.panels import Panel, listed, seeds, spread
-from iclbook.plot.style import BLUE, ORANGE, THEORY, shades
+from iclbook.plot.style import BLUE, GREY, ORANGE, THEORY, shades
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
 from iclcore.theory import Drop
@@ -81,7 +81,8 @@ def losses(
 
 
 def values(run: History, courses: Sequence[Course] = ()) -> Panel:
-    """The value weight of each head, dashed what the scalar ODE says of those that have risen."""
+    """The value weight of each head, dashed what the scalar ODE says of those that have risen, which are
+    named by their key and the eigenvector that it is parallel to."""
     at = thin(len(run.steps))
     owned = {course.head: course.component for course in courses}
     tones = shades(max([1, *owned.values()]))
@@ -94,6 +95,10 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
         for course in courses:
             axes.plot(course.time / run.lr, course.value, **THEORY,
                       label=f"_head {course.head + 1}, scalar ODE")  # fmt: skip
+            axes.annotate(rf"$k_{{{course.head + 1}}} \parallel e_{{{course.component}}}$",
+                          (1, run.value[-1, course.head]), xycoords=("axes fraction", "data"),
+                          xytext=(3, 0), textcoords="offset points", va="center", fontsize=8,
+                          color=GREY)  # fmt: skip
         if courses:
             axes.plot([], [], **THEORY, label="scalar ODE")
             axes.legend(fontsize=8)

@@ -1,9 +1,10 @@
-"""The browsers that a system may have, and its Firefox driven by WebDriver BiDi alone.
+"""The browsers that a system may have: its Chromium, Firefox and WebKitGTK.
 
     python tools/browsers.py
 
-sees that there is a Chromium. Playwright drives an installed one, but of Firefox one of its own making,
-which no system has.
+sees that there is a Chromium. Playwright drives an installed one, but of Firefox and WebKit those of its own
+making, which no system has. So Firefox is driven by WebDriver BiDi alone, and WebKitGTK, which has no more,
+by plain WebDriver.
 """
 
 import itertools
@@ -11,9 +12,13 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 from typing import Any
 
 import websocket
@@ -21,6 +26,7 @@ from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FIREFOX = ("firefox-esr", "firefox")
+WEBKIT = ("WebKitWebDriver", "Xvfb")  # which takes a display: Debian's webkit2gtk-driver and xvfb
 CHANNELS = ("chrome", "msedge")  # Playwright knows where macOS and Windows keep them
 QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -126,6 +132,66 @@ class Firefox:
         self.process.wait()
         self.process.stderr.close()
         shutil.rmtree(self.profile, ignore_errors=True)
+
+
+class WebKit:
+    """One window of WebKitGTK's MiniBrowser, on a display of its own that nobody sees."""
+
+    def __init__(self, width: int = 1280, height: int = 900):
+        screen = ["-screen", "0", f"{width}x{height + 200}x24", "-nolisten", "tcp"]
+        self.display = subprocess.Popen(
+            ["Xvfb", "-displayfd", "1", *screen], stdout=subprocess.PIPE, text=True
+        )
+        number = self.display.stdout.readline().strip()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        environment = {**os.environ, "DISPLAY": f":{number}", "GDK_BACKEND": "x11"}
+        self.driver = subprocess.Popen(["WebKitWebDriver", f"--port={port}"], env=environment)
+        self.address = f"http://127.0.0.1:{port}"
+        self.wait()
+        session = self.ask("POST", "/session", capabilities={})["sessionId"]
+        self.address += f"/session/{session}"
+        self.ask("POST", "/timeouts", script=1000 * PATIENCE)
+        # the window has a bar above the page
+        self.ask("POST", "/window/rect", x=0, y=0, width=width, height=height)
+        bar = height - self.evaluate("() => innerHeight")
+        self.ask("POST", "/window/rect", width=width, height=height + bar)
+
+    def wait(self) -> None:
+        for _ in range(100 * PATIENCE):
+            try:
+                return self.ask("GET", "/status")
+            except urllib.error.URLError:
+                time.sleep(0.01)
+        raise TimeoutError("WebKitWebDriver does not answer")
+
+    def ask(self, method: str, path: str, **params: Any) -> Any:
+        body = json.dumps(params).encode() if method == "POST" else None
+        request = urllib.request.Request(self.address + path, body, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from None
+
+    def open(self, address: str) -> None:
+        self.ask("POST", "/url", url=address)
+
+    def evaluate(self, function: str, *given: Any) -> Any:
+        """What a JavaScript function gives, of JSON and as JSON; a promise is waited for."""
+        call = f"Promise.resolve(({function})(...{json.dumps(given)}))"
+        script = f"const done = arguments[0]; {call}.then((it) => done([it ?? null]), (error) => done(`${{error}}`));"
+        answer = self.ask("POST", "/execute/async", script=script, args=[])
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer[0]
+
+    def close(self) -> None:
+        self.ask("DELETE", "")
+        for each in (self.driver, self.display):
+            each.terminate()
+            each.wait()
+        self.display.stdout.close()
 
 
 if __name__ == "__main__":

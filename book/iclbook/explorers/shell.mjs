@@ -66,8 +66,9 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
     const waits = make("figure", { class: "ex-still" }, make("div", { tabindex: 0, role: "group", "aria-label": "a recorded run" }, still || ""), make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
+    const ruler = make("div", { class: "ex-ruler" });
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, more, summary, tries.element, actions, copied);
+      ruler, notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, more, summary, tries.element, actions, copied);
 
     // ---- state
     function change(key, value) {
@@ -305,6 +306,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       addEventListener("hashchange", follow);
       document.addEventListener("click", again);
     }
+    // What is watched keeps its size when the pictures come, or browsers report a loop.
     const observer = new ResizeObserver(() => {
       const space = Math.floor(root.clientWidth);
       const size = parseFloat(getComputedStyle(root).fontSize) / 14;
@@ -314,7 +316,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       if (begins) redraw();
       else refresh(false);
     });
-    observer.observe(root);
+    observer.observe(ruler);
     return () => {
       ended = true;
       time?.pause();

@@ -26,7 +26,6 @@ from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FIREFOX = ("firefox-esr", "firefox")
-WEBKIT = ("WebKitWebDriver", "Xvfb")  # which takes a display: Debian's webkit2gtk-driver and xvfb
 CHANNELS = ("chrome", "msedge")  # Playwright knows where macOS and Windows keep them
 QUIET = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -34,11 +33,27 @@ QUIET = (
 )
 LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PATIENCE = 120  # seconds for one answer
+# what WebKitGTK tells nobody: the first script of a page that is to be heard
+GATHERS = """<script>
+    const complaints = [], gather = (it) => complaints.push(String(it));
+    addEventListener("error", ({ message, target }) => gather(message || target.src || target.href), true);
+    addEventListener("unhandledrejection", (event) => gather(event.reason));
+    addEventListener("securitypolicyviolation", (event) => gather(event.violatedDirective));
+    for (const level of ["error", "warn"]) {
+      const say = console[level];
+      console[level] = (...words) => { gather(words.join(" ")); say(...words); };
+    }
+</script>"""
 
 
 def installed(names: tuple[str, ...]) -> str | None:
     """The first of them on the PATH."""
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def here(browser: type) -> bool:
+    """Is there all that Firefox or WebKit takes?"""
+    return all(map(installed, browser.takes))
 
 
 def chromium(playwright: Playwright) -> Browser:
@@ -72,7 +87,9 @@ def see_to_chromium() -> None:
 
 
 class Firefox:
-    """One tab, without a window. What pages complain of is kept in ``complaints``."""
+    """One tab, without a window. What its page complains of is kept in ``complaints``."""
+
+    takes = (FIREFOX,)
 
     def __init__(self, width: int = 1280, height: int = 900):
         self.complaints: list[str] = []
@@ -111,6 +128,7 @@ class Firefox:
                 return answer["result"]
 
     def open(self, address: str) -> None:
+        self.complaints.clear()
         self.ask("browsingContext.navigate", context=self.tab, url=address, wait="complete")
 
     def evaluate(self, function: str, *given: Any) -> Any:
@@ -126,6 +144,10 @@ class Firefox:
             raise RuntimeError(answer["exceptionDetails"]["text"])
         return json.loads(answer["result"]["value"])
 
+    def act(self, *sources: dict) -> None:
+        """What a hand does: the W3C's actions."""
+        self.ask("input.performActions", context=self.tab, actions=sources)
+
     def close(self) -> None:
         self.socket.close()
         self.process.terminate()
@@ -136,6 +158,8 @@ class Firefox:
 
 class WebKit:
     """One window of WebKitGTK's MiniBrowser, on a display of its own that nobody sees."""
+
+    takes = (("WebKitWebDriver",), ("Xvfb",))
 
     def __init__(self, width: int = 1280, height: int = 900):
         screen = ["-screen", "0", f"{width}x{height + 200}x24", "-nolisten", "tcp"]
@@ -177,10 +201,19 @@ class WebKit:
     def open(self, address: str) -> None:
         self.ask("POST", "/url", url=address)
 
+    @property
+    def complaints(self) -> list[str]:
+        """Those of a page that gathers them; of what a worker logs nothing is known."""
+        return self.evaluate("() => complaints")
+
+    def act(self, *sources: dict) -> None:
+        self.ask("POST", "/actions", actions=sources)
+
     def evaluate(self, function: str, *given: Any) -> Any:
         """What a JavaScript function gives, of JSON and as JSON; a promise is waited for."""
-        call = f"Promise.resolve(({function})(...{json.dumps(given)}))"
-        script = f"const done = arguments[0]; {call}.then((it) => done([it ?? null]), (error) => done(`${{error}}`));"
+        call = f"(async () => ({function})(...{json.dumps(given)}))()"
+        tell = "(it) => arguments[0]([it ?? null]), (wrong) => arguments[0](String(wrong))"
+        script = f"{call}.then({tell})"
         answer = self.ask("POST", "/execute/async", script=script, args=[])
         if isinstance(answer, str):
             raise RuntimeError(answer)

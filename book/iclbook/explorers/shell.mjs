@@ -72,7 +72,8 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
 
     // ---- state
     function change(key, value) {
-      if (String(state[key]) === String(value)) return;
+      // a run that leaves at its first step has no other place in time
+      if (String(state[key]) === String(value) || Number.isNaN(value)) return;
       state[key] = value;
       model.set(key, value);
       model.save_changes();
@@ -164,7 +165,9 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       waits.hidden = !live || Boolean(result) || !still;
       if (result || live) present();
       stage.getBoundingClientRect();  // layout belongs to what is measured
-      performance.measure(`explorer ${id}`, { start: from });
+      const mark = `explorer ${id}`;
+      performance.clearMeasures(mark);  // whoever measures observes; kept, they would be as many as redraws
+      performance.measure(mark, { start: from });
     }
     function present() {
       const row = result?.step && "at" in state ? Math.round(state.at * (result.step.length - 1)) : null;

@@ -1,4 +1,4 @@
-"""What a moved control costs, in Chromium and in Firefox if it is installed, on the pages as they were built.
+"""What a moved control costs, in Chromium, and in Firefox and WebKit if installed, on the pages as built.
 
     python -m bench.redraw          every explorer of the book
     python -m bench.redraw task     those of one page
@@ -6,8 +6,8 @@
 A redraw is what the page's thread computes, draws and lays out; a long run is computed in a worker, and
 ``answer`` is the time from the hand's move to its picture. Each explorer as it begins, and with all its sizes
 at their greatest. Milliseconds are of this machine; ``loops`` divides the median by a fixed loop in the same
-page, which another machine runs as much faster or slower. At the end the heap and the nodes of each page
-after as many random moves (Chromium).
+page, which another machine runs as much faster or slower. Then what each page keeps after random moves
+and a reset (Chromium): its heap, its nodes, and its listeners.
 """
 
 import sys
@@ -47,30 +47,39 @@ SIZES = """async (place) => {
     } }"""
 REDRAWS = """async (place, warm, moves) => {
     const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
-    const taken = [], answers = [];
+    const taken = [], answers = [], told = [];
+    const redraws = new PerformanceObserver((list) => told.push(...list.getEntries()));
+    redraws.observe({ type: "measure" });
     const explorer = document.querySelectorAll(".ex")[place];
     const settled = async () => { do { await frame(); } while (explorer.querySelector("[aria-busy=true]")); };
     await settled();
     for (const range of explorer.querySelectorAll(".ex-controls input[type=range]")) {
       const first = range.value;
       for (let k = 0; k < warm + moves; k++) {
-        performance.clearMeasures();
+        redraws.takeRecords();
+        told.length = 0;
         range.value = +range.min + ((range.max - range.min) * ((k * 7) % 12)) / 12;
         const from = performance.now();
         range.dispatchEvent(new Event("input"));
         await settled();
         if (k >= warm) answers.push(performance.now() - from);
-        if (k >= warm) taken.push(...performance.getEntriesByType("measure").map((each) => each.duration));
+        told.push(...redraws.takeRecords());
+        if (k >= warm) taken.push(...told.map((each) => each.duration));
       }
       range.value = first;
       range.dispatchEvent(new Event("input"));
       await settled();
     }
     return [taken, answers]; }"""
-# a random control to a random place, a button that pins or plays, or a chart under the pointer
+# A random control to a random place, a button that pins or sets, or a chart under the pointer. What that
+# asks to be drawn is drawn at once, and the browser paints after ten moves: painting takes longest. It gives
+# the number of redraws: a chart under the pointer takes none, and a worker's comes when it comes.
 WANDER = """async (moves) => {
-    const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
-    let state = 1;
+    const due = [], own = requestAnimationFrame;
+    let state = 1, drawn = 0;
+    window.requestAnimationFrame = (work) => due.push(work);
+    const redraws = new PerformanceObserver((list) => { drawn += list.getEntries().length; });
+    redraws.observe({ type: "measure" });
     const random = (n) => {
       state = (48271 * state) % 2147483647;
       return state % n;
@@ -93,8 +102,14 @@ WANDER = """async (moves) => {
           .filter((each) => !each.disabled && /^(Pin|Reset|Remove)$|^[a-z]/.test(each.textContent));
         buttons[random(buttons.length)].click();
       }
-      await frame();
-    } }"""
+      for (const work of due.splice(0)) work(performance.now());
+      if (k % 10 === 9) await new Promise((done) => own(() => setTimeout(done, 0)));
+    }
+    window.requestAnimationFrame = own;
+    for (const work of due.splice(0)) own(work);
+    const all = drawn + redraws.takeRecords().length;
+    redraws.disconnect();
+    return all; }"""
 LOOP = """() => {
     const times = [];
     for (let n = 0; n < 9; n++) {
@@ -132,21 +147,21 @@ def measure(found: list[Path], go: Callable[[str], Any], evaluate: Callable[...,
 
 
 def memory(found: list[Path], page: Any) -> None:
-    """Heap and nodes after some moves and after ten times as many, what is garbage collected."""
+    """Redraws, heap, nodes and listeners after some moves and after ten times as many, garbage collected."""
     devtools = page.context.new_cdp_session(page)
     for path in found:
         page.goto(path.as_uri())
         page.evaluate(DRAWN)
-        row, done = [], 0
+        row, done, drawn = [], 0, 0
         for moves in AFTER:
-            page.evaluate(WANDER, moves - done)
+            drawn += page.evaluate(WANDER, moves - done)
             page.evaluate(BACK)
             done = moves
             for _ in range(2):
                 devtools.send("HeapProfiler.collectGarbage")
             heap = devtools.send("Runtime.getHeapUsage")["usedSize"] / 1e6
-            nodes = devtools.send("Memory.getDOMCounters")["nodes"]
-            row.append(f"{heap:9.2f} MB {nodes:7,} nodes")
+            had = devtools.send("Memory.getDOMCounters")
+            row.append(f"{drawn:7,}{heap:9.2f} MB{had['nodes']:8,}{had['jsEventListeners']:7,}")
         print(f"{path.stem:20}{''.join(row)}", flush=True)
 
 
@@ -165,14 +180,16 @@ def main(names: list[str]) -> int:
             page.goto,
             lambda function, *given: page.evaluate(f"(given) => ({function})(...given)", given),
         )
-        print(f"\nafter{'':10}{''.join(f'{each:12,} moves' for each in AFTER)}")
+        after = "".join(f"{f'after {each:,} moves':>34}" for each in AFTER)
+        columns = f"{'drawn':>7}{'heap':>12}{'nodes':>8}{'hears':>7}"
+        print(f"\n{'':20}{after}\n{'':20}{len(AFTER) * columns}")
         memory(found, page)
         chromium.close()
-    if browsers.installed(browsers.FIREFOX):
-        print(f"\n{'Firefox':28}{heads}")
-        fox = browsers.Firefox(WIDTH, HEIGHT)
-        measure(found, fox.open, fox.evaluate)
-        fox.close()
+    for kind in filter(browsers.here, (browsers.Firefox, browsers.WebKit)):
+        print(f"\n{kind.__name__:28}{heads}")
+        browser = kind(WIDTH, HEIGHT)
+        measure(found, browser.open, browser.evaluate)
+        browser.close()
     return 0
 
 

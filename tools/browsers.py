@@ -1,9 +1,10 @@
-"""The browsers that a system may have, and its Firefox driven by WebDriver BiDi alone.
+"""The browsers that a system may have: its Chromium, Firefox and WebKitGTK.
 
     python tools/browsers.py
 
-sees that there is a Chromium. Playwright drives an installed one, but of Firefox one of its own making,
-which no system has.
+sees that there is a Chromium. Playwright drives an installed one, but of Firefox and WebKit those of its own
+making, which no system has. So Firefox is driven by WebDriver BiDi alone, and WebKitGTK, which has no more,
+by plain WebDriver.
 """
 
 import itertools
@@ -11,9 +12,13 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 from typing import Any
 
 import websocket
@@ -28,11 +33,27 @@ QUIET = (
 )
 LISTENS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 PATIENCE = 120  # seconds for one answer
+# what WebKitGTK tells nobody: the first script of a page that is to be heard
+GATHERS = """<script>
+    const complaints = [], gather = (it) => complaints.push(String(it));
+    addEventListener("error", ({ message, target }) => gather(message || target.src || target.href), true);
+    addEventListener("unhandledrejection", (event) => gather(event.reason));
+    addEventListener("securitypolicyviolation", (event) => gather(event.violatedDirective));
+    for (const level of ["error", "warn"]) {
+      const say = console[level];
+      console[level] = (...words) => { gather(words.join(" ")); say(...words); };
+    }
+</script>"""
 
 
 def installed(names: tuple[str, ...]) -> str | None:
     """The first of them on the PATH."""
     return next(filter(None, map(shutil.which, names)), None)
+
+
+def here(browser: type) -> bool:
+    """Is there all that Firefox or WebKit takes?"""
+    return all(map(installed, browser.takes))
 
 
 def chromium(playwright: Playwright) -> Browser:
@@ -66,7 +87,9 @@ def see_to_chromium() -> None:
 
 
 class Firefox:
-    """One tab, without a window. What pages complain of is kept in ``complaints``."""
+    """One tab, without a window. What its page complains of is kept in ``complaints``."""
+
+    takes = (FIREFOX,)
 
     def __init__(self, width: int = 1280, height: int = 900):
         self.complaints: list[str] = []
@@ -105,6 +128,7 @@ class Firefox:
                 return answer["result"]
 
     def open(self, address: str) -> None:
+        self.complaints.clear()
         self.ask("browsingContext.navigate", context=self.tab, url=address, wait="complete")
 
     def evaluate(self, function: str, *given: Any) -> Any:
@@ -120,12 +144,87 @@ class Firefox:
             raise RuntimeError(answer["exceptionDetails"]["text"])
         return json.loads(answer["result"]["value"])
 
+    def act(self, *sources: dict) -> None:
+        """What a hand does: the W3C's actions."""
+        self.ask("input.performActions", context=self.tab, actions=sources)
+
     def close(self) -> None:
         self.socket.close()
         self.process.terminate()
         self.process.wait()
         self.process.stderr.close()
         shutil.rmtree(self.profile, ignore_errors=True)
+
+
+class WebKit:
+    """One window of WebKitGTK's MiniBrowser, on a display of its own that nobody sees."""
+
+    takes = (("WebKitWebDriver",), ("Xvfb",))
+
+    def __init__(self, width: int = 1280, height: int = 900):
+        screen = ["-screen", "0", f"{width}x{height + 200}x24", "-nolisten", "tcp"]
+        self.display = subprocess.Popen(
+            ["Xvfb", "-displayfd", "1", *screen], stdout=subprocess.PIPE, text=True
+        )
+        number = self.display.stdout.readline().strip()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        environment = {**os.environ, "DISPLAY": f":{number}", "GDK_BACKEND": "x11"}
+        self.driver = subprocess.Popen(["WebKitWebDriver", f"--port={port}"], env=environment)
+        self.address = f"http://127.0.0.1:{port}"
+        self.wait()
+        session = self.ask("POST", "/session", capabilities={})["sessionId"]
+        self.address += f"/session/{session}"
+        self.ask("POST", "/timeouts", script=1000 * PATIENCE)
+        # the window has a bar above the page
+        self.ask("POST", "/window/rect", x=0, y=0, width=width, height=height)
+        bar = height - self.evaluate("() => innerHeight")
+        self.ask("POST", "/window/rect", width=width, height=height + bar)
+
+    def wait(self) -> None:
+        for _ in range(100 * PATIENCE):
+            try:
+                return self.ask("GET", "/status")
+            except urllib.error.URLError:
+                time.sleep(0.01)
+        raise TimeoutError("WebKitWebDriver does not answer")
+
+    def ask(self, method: str, path: str, **params: Any) -> Any:
+        body = json.dumps(params).encode() if method == "POST" else None
+        request = urllib.request.Request(self.address + path, body, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from None
+
+    def open(self, address: str) -> None:
+        self.ask("POST", "/url", url=address)
+
+    @property
+    def complaints(self) -> list[str]:
+        """Those of a page that gathers them; of what a worker logs nothing is known."""
+        return self.evaluate("() => complaints")
+
+    def act(self, *sources: dict) -> None:
+        self.ask("POST", "/actions", actions=sources)
+
+    def evaluate(self, function: str, *given: Any) -> Any:
+        """What a JavaScript function gives, of JSON and as JSON; a promise is waited for."""
+        call = f"(async () => ({function})(...{json.dumps(given)}))()"
+        tell = "(it) => arguments[0]([it ?? null]), (wrong) => arguments[0](String(wrong))"
+        script = f"{call}.then({tell})"
+        answer = self.ask("POST", "/execute/async", script=script, args=[])
+        if isinstance(answer, str):
+            raise RuntimeError(answer)
+        return answer[0]
+
+    def close(self) -> None:
+        self.ask("DELETE", "")
+        for each in (self.driver, self.display):
+            each.terminate()
+            each.wait()
+        self.display.stdout.close()
 
 
 if __name__ == "__main__":

@@ -143,9 +143,9 @@ def test_long() -> None:
     run(PYTHON, "-m", "pytest", *attack, LONG="yes", **ONE_THREAD)
 
 
-def test_firefox() -> None:
+def test_browsers() -> None:
     tool("browsers")
-    run(PYTHON, "-m", "pytest", "tests/browser/test_in_firefox.py", FIREFOX="yes")
+    run(PYTHON, "-m", "pytest", "-rs", "tests/browser/test_other_browsers.py", BROWSERS="yes")
 
 
 def serve() -> None:
@@ -180,7 +180,10 @@ COMMANDS = {
     "test-processors": (test_processors, "as on three other processors (a quarter of an hour)"),
     "test-mutants": (test_mutants, "put small faults into theory and engines (20 minutes)"),
     "test-long": (test_long, "thousands of inputs and faults (half an hour)"),
-    "test-firefox": (test_firefox, "the explorers in Firefox against Chromium, if it is installed"),
+    "test-browsers": (
+        test_browsers,
+        "the explorers in Firefox and WebKit, where they are installed",
+    ),
     "serve": (serve, "show the pages at http://127.0.0.1"),
     "print": (print_, "the whole book as a PDF: _build/print/book.pdf (some minutes)"),
     "lab": (lab, "open the chapters in JupyterLab"),

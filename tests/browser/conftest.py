@@ -17,7 +17,8 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
-collect_ignore = [] if "FIREFOX" in os.environ else ["test_in_firefox.py"]  # make test-firefox
+# make test-browsers
+collect_ignore = [] if "BROWSERS" in os.environ else ["test_other_browsers.py"]
 AHEAD = 60_000  # ms, more than pass until the clock stands
 DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
 PAGE = """<!doctype html>

@@ -62,7 +62,7 @@ export function compare({ controls, state, drawing, restore, changed }) {
   }
   function tell() {
     element.hidden = pins.length === 0;
-    if (!pins.length) return;
+    if (!pins.length) return table.replaceChildren();  // what it held is let go
     const { panels, ...rest } = drawing(), all = [...pins, { letter: "now", state: state(), ends: results({ ...rest, panels }) }];
     const differ = settings.filter(({ key }) => new Set(all.map((each) => String(each.state[key]))).size > 1);
     const cells = (tag, list) => list.map((each) => (each instanceof Node ? make("td", {}, each) : make(tag, {}, each)));

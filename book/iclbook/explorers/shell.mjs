@@ -72,12 +72,14 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
     const waits = make("figure", { class: "ex-still" }, make("div", { tabindex: 0, role: "group", "aria-label": "a recorded run" }, still || ""), make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
+    const ruler = make("div", { class: "ex-ruler" });
     const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, more, summary, tries.element, actions, copied);
+      ruler, notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, more, summary, tries.element, actions, copied);
 
     // ---- state
     function change(key, value) {
-      if (String(state[key]) === String(value)) return;
+      // a run that leaves at its first step has no other place in time
+      if (String(state[key]) === String(value) || Number.isNaN(value)) return;
       state[key] = value;
       model.set(key, value);
       model.save_changes();
@@ -174,7 +176,9 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       waits.hidden = !live || Boolean(result) || !still;
       if (result || live) present();
       stage.getBoundingClientRect();  // layout belongs to what is measured
-      performance.measure(`explorer ${id}`, { start: from });
+      const mark = `explorer ${id}`;
+      performance.clearMeasures(mark);  // whoever measures observes; kept, they would be as many as redraws
+      performance.measure(mark, { start: from });
     }
     function present() {
       const row = result?.step && "at" in state ? Math.round(state.at * (result.step.length - 1)) : null;
@@ -306,6 +310,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       addEventListener("hashchange", follow);
       document.addEventListener("click", again);
     }
+    // What is watched keeps its size when the pictures come, or browsers report a loop.
     const observer = new ResizeObserver(() => {
       const space = Math.floor(root.clientWidth);
       const size = parseFloat(getComputedStyle(root).fontSize) / 14;
@@ -315,7 +320,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       if (begins) redraw();
       else refresh(false);
     });
-    observer.observe(root);
+    observer.observe(ruler);
     return () => {
       ended = true;
       time?.pause();

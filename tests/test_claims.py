@@ -70,7 +70,12 @@ def test_every_published_flag_is_there_with_its_default():
     assert sorted(named) == sorted(names.split())
     options = vars(build_parser().parse_args(["train"]))
     plan = Plan(RegressionTask(), MergedAttention())
-    own = {"in_dim": plan.task.dim, "out_dim": plan.task.outputs, "icl": plan.task.in_context}
+    own = {
+        "lr": plan.lr,
+        "in_dim": plan.task.dim,
+        "out_dim": plan.task.outputs,
+        "icl": plan.task.in_context,
+    }
     own |= {"seq_len": plan.task.context + 1, "trainset_size": plan.sequences}
     own |= {"testset_size": plan.tests, "testset": plan.tests}
     same = {"head_num": "heads", "head": "heads", "KQ_dim": "rank", "vary_len": "every_length"}

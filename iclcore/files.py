@@ -17,6 +17,8 @@ import numpy as np
 
 WHOLE = "whole"  # the CSV line that says what follows it
 PART = 10_000  # rows that are text at a time
+# what is at the head of the files that commands write: what is there without it is somebody's own
+RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", b"Software\0Matplotlib"
 
 Arrays = dict[str, np.ndarray]
 
@@ -180,6 +182,15 @@ def is_stream(path: Path) -> bool:
     """Something is there that is no regular file. A standard stream that is a pipe has no path of
     its own: what its link in /proc says is nowhere."""
     return path.exists() and not Path(os.path.realpath(path)).is_file()
+
+
+def foreign(path: Path, mark: bytes) -> bool:
+    """Whether something is there that was not written here, and so is not to be replaced."""
+    if not path.exists() or is_stream(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(500)
+    return bool(head) and mark not in head
 
 
 def target(path: Path) -> Path:

@@ -120,6 +120,24 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
     assert (in_folder / "one.unit-2.png").read_bytes() == kept[1] != kept[0]
 
 
+def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, capsys):
+    """A run's file has the same suffix as a figure's numbers."""
+    for file in ("a.png", "a.svg", "a.csv"):
+        (in_folder / file).write_text("# whole: a run\n")
+        said = f"argument --save: replaces only what such a command wrote, and '{file}' is something else"
+        code, line = refused(capsys, "one.unit", "--save", file, *one_chapter)
+        assert (code, line.partition(":")[0]) == (2, said.partition(":")[0]) and said in line
+        assert (in_folder / file).read_text() == "# whole: a run\n"
+    for name, file in [
+        ("unit", "b.png"),
+        ("unit", "b.svg"),
+        ("unit", "b.csv"),
+        ("animation", "b.webp"),
+    ]:
+        for _ in range(2):
+            assert main(["figure", f"one.{name}", "--save", file, *one_chapter]) == 0
+
+
 @pytest.mark.parametrize(
     "given, said",
     [

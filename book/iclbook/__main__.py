@@ -13,10 +13,11 @@ from iclcore import __version__
 from iclcore.__main__ import enter
 from iclcore.cli.parser import Parser, attempt, writable
 from iclcore.extras import MissingExtra, needs
-from iclcore.files import write_whole
+from iclcore.files import PICTURE, write_whole
 
 # of a checkout; without one beside this package, a chapter that was downloaded is where its reader is
 PLACES = (chapter.BESIDE, Path(), Path("book"))
+MARKS = {".png": PICTURE, ".svg": b'<svg role="img"', ".csv": b"# figure: ", ".webp": b"WEBP"}
 BOOK = next((each for each in PLACES if chapter.notebooks(each)), Path())
 
 
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     picture.add_argument("name", nargs="?", metavar="NAME", help="chapter.figure")
     picture.add_argument(
         "--save",
-        type=writable,
+        type=lambda text: writable(text, MARKS.get(Path(text).suffix.lower(), b"")),
         metavar="F",
         help="F.png, F.svg or, for its numbers, F.csv; an animation is F.webp; default: NAME.png here, "
         "or the next NAME-2.png",
@@ -56,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
             with needs("book"):
                 fits(options.save, figure.name, kind(figure))
         else:
-            writable(str(unused(name, ".png")))  # or with an animation's suffix
+            writable(str(unused(name, ".png")), PICTURE)  # or with an animation's suffix
     except (ValueError, argparse.ArgumentTypeError, MissingExtra) as error:
         picture.error(str(error))
     given = {name: value for name, value in vars(options).items() if name in known}

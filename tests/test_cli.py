@@ -640,7 +640,7 @@ def test_only_what_a_command_wrote_is_replaced(in_folder, capsys):
         f"{run} --save note.csv": "--save: replaces only",
         f"{run} --json note.json": "--json: replaces only",
         f"{run} --save mine.csv --show": "--show: its picture replaces only",
-        "train --data odd.npz --lr 0.01 --save odd.npz": "--save: takes a file of its own, not that of --data",
+        "train --data odd.npz --lr 0.01 --save odd.npz": "--save: takes a file of its own, not that of",
         "theory --save note.csv": "--save: replaces only",
         "sweep --grid seed=0:2 --out .": "table.csv is there, and no sweep's",
     }.items():

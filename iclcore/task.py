@@ -70,6 +70,13 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.x)
 
+    def __repr__(self) -> str:
+        """Shapes, not a hundred lines of numbers."""
+        of = f" of {self.task}" if self.task else ""
+        return (
+            f"Sequences(x {self.x.shape}, y {self.y.shape}, every_length={self.every_length}){of}"
+        )
+
     @property
     def dim(self) -> int:
         return self.x.shape[2]

@@ -87,6 +87,10 @@ def sweep(
             raise FolderInUse(f"{folder / name} is there, and no sweep's: give another folder")
     with _held(folder):
         rows = dict(_kept(folder, named))
+        if others := sum(path.stem not in named for path in (folder / "runs").glob("*.npz")):
+            say(
+                f"{others} other runs lie in {folder}; they are kept, and are not in this sweep's table"
+            )
         swept = Swept(folder, named, rows, len(rows))
         missing = [run for name, run in named.items() if name not in rows]
         if missing:

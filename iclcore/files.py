@@ -127,6 +127,8 @@ def read_arrays(path: str | Path, most: int) -> Arrays:
     size = Path(path).stat().st_size
     if size <= most:
         with reading(path, "npz") as content:
+            if content[:2] != b"PK":  # as a zip begins
+                raise Damaged("is no npz file: numpy.savez(file, x=x, y=y) writes one")
             with ZipFile(BytesIO(content)) as stored:
                 size = sum(member.file_size for member in stored.infolist())
             if size <= most:
@@ -152,7 +154,9 @@ def _array(name: str, content: bytes) -> np.ndarray:
     data = BytesIO(content)
     np.lib.format.read_magic(data)
     shape, _, kind = np.lib.format.read_array_header_1_0(data)
-    if not kind.hasobject and prod(shape) * kind.itemsize != len(content) - data.tell():
+    if kind.hasobject:
+        raise Damaged(f"{name} is an array of Python objects: save it as one of numbers")
+    if prod(shape) * kind.itemsize != len(content) - data.tell():
         raise Damaged(f"{name} has more or less bytes than its shape says")
     data.seek(0)
     return np.lib.format.read_array(data, allow_pickle=False)

@@ -123,6 +123,14 @@ BAD = [
     ("--save /proc/a.csv", "--save", "folder to write in"),
     ("--fish", "--fish", "no flag of train"),
     ("--epochs 5", "--epochs", "did you mean --epoch?"),
+    ("--steps 5", "--steps", "did you mean --epoch?"),  # its name in Python
+    ("--learning-rate 5", "--learning-rate", "did you mean --lr?"),
+    ("--noise 1", "--noise", "is no flag of train; --help lists them"),
+    (
+        "--spectrum 2,1",
+        "--spectrum",
+        "one of linear, power, white, not '2,1'; in Python a RegressionTask",
+    ),
     ("--model mlp", "--model", "--cubic_feat"),
     ("--cubic_feat", "--cubic_feat", "mlp"),
     ("--model mlp --cubic_feat --vary_len", "--vary_len", "not mlp"),
@@ -234,10 +242,13 @@ def test_bad_arrays_are_a_line(in_folder, capsys):
     np.save("x.npy", x)
     (in_folder / "half.npz").write_bytes(whole[: len(whole) // 2])
     says = {
-        "alone.npz": "alone.npz has no y", "few.npz": "y takes as many", "none.npz": "at least one sequence",
-        "flat.npz": "x takes three axes", "text.npz": "x takes an array of", "pickled.npz": "Object arrays",
+        "alone.npz": "alone.npz has no y, but x",
+        "few.npz": "y takes as many", "none.npz": "at least one sequence",
+        "flat.npz": "x takes the shape (P, T, D), not (4, 2)",
+        "text.npz": "x takes an array of real numbers, not of <U32", "pickled.npz": "x is an array of Python",
         "nan.npz": "nan.npz has a number that is not finite", "half.npz": "is no npz file, or damaged",
-        "x.npy": "is no npz file", "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
+        "x.npy": "x.npy: is no npz file: numpy.savez",
+        "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
         "/dev/zero": "is a device",
     }  # fmt: skip
     before = sorted(in_folder.iterdir())

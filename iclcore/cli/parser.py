@@ -132,6 +132,16 @@ def ending(marks: dict[str, bytes]) -> Callable:
     return parse
 
 
+def spectrum(text: str) -> str:
+    """An argparse type: the name of a law."""
+    if text not in SPECTRA:
+        raise argparse.ArgumentTypeError(
+            f"takes one of {', '.join(SPECTRA)}, not {text!r}; in Python a RegressionTask takes eigenvalues "
+            "or a covariance"
+        )
+    return text
+
+
 def folder(text: str) -> Path:
     """A folder to write in, there or to be made."""
     path = Path(text)
@@ -149,8 +159,12 @@ def alike(unknown: str, parser: Parser, others: Parser | None = None) -> str:
     """The flag that was perhaps meant, whose it is among ``others``, or where all are listed."""
     if others and unknown.split("=")[0] in others._option_string_actions:
         return ", but one of train"
-    close = difflib.get_close_matches(unknown.split("=")[0], parser._option_string_actions, 1)
-    return f"; did you mean {close[0]}?" if close else "; --help lists them"
+    known = {"learning_rate": "--lr"}  # and each flag's name in Python
+    for name, action in parser._option_string_actions.items():
+        known |= {action.dest: action.option_strings[0], name.lstrip("-"): name}
+    word = unknown.split("=")[0].lstrip("-").replace("-", "_")
+    close = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {known[close[0]]}?" if close else "; --help lists them"
 
 
 # -- the flags of each command --------------------------------------------------------------------
@@ -217,7 +231,12 @@ def problem_flags(parser: Parser) -> None:
     add("--seq_len", dest="context", type=context(2), metavar="T",
         help="tokens, the query included (32)")  # fmt: skip
     one = parser.add_mutually_exclusive_group().add_argument
-    one("--spectrum", choices=SPECTRA, help="eigenvalues: ∝ d (default), ∝ 1/d, all equal")
+    one(
+        "--spectrum",
+        type=spectrum,
+        metavar="|".join(SPECTRA),
+        help="eigenvalues: ∝ d (default), ∝ 1/d, all equal",
+    )
     one("--white_cov", dest="spectrum", action="store_const", const="white",
         help="the same as --spectrum white")  # fmt: skip
     add(

@@ -148,6 +148,8 @@ def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, caps
         (["nonsense"], "argument NAME: 'nonsense' is no figure; without a name all are listed"),
         (["two.two"], "argument NAME: 'two.two' is no figure; without a name all are listed"),
         (["one.netwrok"], "argument NAME: 'one.netwrok' is no figure; did you mean one.network?"),
+        (["one"], "argument NAME: 'one' is no figure; this chapter has one.unit, one.animation, "
+         "one.network, one.kept"),
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
         (["one.unit", "--dim", "2"], "no --dim; NAME stands first, and NAME --help lists its flags"),
         (["one.unit", "--save", "."], "argument --save: takes a file in a folder to write in, not '.'"),

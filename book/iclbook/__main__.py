@@ -149,6 +149,8 @@ def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
             name, known or [f"{each}." for each in in_folder(folder)], 1
         )
         hint = f"; did you mean {close[0]}?" if close else "; without a name all are listed"
+        if name == stem and known:
+            hint = f"; this chapter has {', '.join(known)}"
         raise ValueError(f"argument NAME: {name!r} is no figure{hint}")
     return known[name], cells
 

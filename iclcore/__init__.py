@@ -15,6 +15,8 @@ _HOMES = {
     "CubicMLP": "models",
     "Moments": "moments",
     "History": "history",
+    "GradientDescent": "optimisers",
+    "Adam": "optimisers",
     "train": "trainer",
 }
 _ROOMS = ("moments", "multihead", "reference", "spectral", "theory")

@@ -95,7 +95,8 @@ def numbers(name: str, value: Any) -> np.ndarray:
     except ValueError:  # rows of several lengths
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} takes an array of real numbers, not {said(value)}")
+        what = f"of {array.dtype}" if isinstance(value, np.ndarray) else said(value)
+        raise ValueError(f"{name} takes an array of real numbers, not {what}")
     return array if array.dtype in (np.float32, np.float64) else array.astype(float)
 
 

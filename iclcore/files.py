@@ -17,6 +17,8 @@ import numpy as np
 
 WHOLE = "whole"  # the CSV line that says what follows it
 PART = 10_000  # rows that are text at a time
+# what is at the head of the files that commands write: what is there without it is somebody's own
+RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", b"Software\0Matplotlib"
 
 Arrays = dict[str, np.ndarray]
 
@@ -125,6 +127,8 @@ def read_arrays(path: str | Path, most: int) -> Arrays:
     size = Path(path).stat().st_size
     if size <= most:
         with reading(path, "npz") as content:
+            if content[:2] != b"PK":  # as a zip begins
+                raise Damaged("is no npz file: numpy.savez(file, x=x, y=y) writes one")
             with ZipFile(BytesIO(content)) as stored:
                 size = sum(member.file_size for member in stored.infolist())
             if size <= most:
@@ -150,7 +154,9 @@ def _array(name: str, content: bytes) -> np.ndarray:
     data = BytesIO(content)
     np.lib.format.read_magic(data)
     shape, _, kind = np.lib.format.read_array_header_1_0(data)
-    if not kind.hasobject and prod(shape) * kind.itemsize != len(content) - data.tell():
+    if kind.hasobject:
+        raise Damaged(f"{name} is an array of Python objects: save it as one of numbers")
+    if prod(shape) * kind.itemsize != len(content) - data.tell():
         raise Damaged(f"{name} has more or less bytes than its shape says")
     data.seek(0)
     return np.lib.format.read_array(data, allow_pickle=False)
@@ -180,6 +186,15 @@ def is_stream(path: Path) -> bool:
     """Something is there that is no regular file. A standard stream that is a pipe has no path of
     its own: what its link in /proc says is nowhere."""
     return path.exists() and not Path(os.path.realpath(path)).is_file()
+
+
+def foreign(path: Path, mark: bytes) -> bool:
+    """Whether something is there that was not written here, and so is not to be replaced."""
+    if not path.exists() or is_stream(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(500)
+    return bool(head) and mark not in head
 
 
 def target(path: Path) -> Path:

@@ -21,7 +21,8 @@ MOST_NAMED = 12  # lines of a legend
 def run(history: History) -> Picture:
     """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
     values = history.series.get("value")
-    figure, axes = canvas(columns=2 if values is not None else 1, squeeze=False)
+    columns, width = (1, 7.2) if values is None else (2, 9.6)
+    figure, axes = canvas(columns, width=width, squeeze=False)
     left = axes[0, 0]
     tests = {"test_in_weight": "in-weight test", "test_in_context": "in-context test"}
     for name, label in ({"loss": "training"} | tests).items():
@@ -33,13 +34,25 @@ def run(history: History) -> Picture:
     if history.floor is not None:
         left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
     left.set(xlabel="step", ylabel="mean squared error")
+    diverged = history.ended == "diverged"
+    most = 3 * history.loss[0]
+    calm = np.argmin(
+        np.append((history.loss <= most) & np.isfinite(history.loss), False)
+    )  # the steps before it leaves the picture
+    if diverged and calm:  # or all that came before would be a line on the axis
+        left.set(ylim=(0, most))
     left.legend(fontsize=8, loc="upper right")
     if values is not None:
         curve(axes[0, 1], history, "value")
         axes[0, 1].set(xlabel="step", ylabel="value weight of each head")
-    final = history.loss[np.isfinite(history.loss)][-1]
+        if diverged and calm:
+            widest = 1.1 * np.abs(values[:calm]).max()
+            axes[0, 1].set(ylim=(-widest, widest))
+    finite = history.loss[np.isfinite(history.loss)]  # none of a run that began beyond all bounds
+    final = finite[-1] if len(finite) else np.nan
     span = f"from {history.loss[0]:.3g} to {final:.3g} in {len(history.loss):,} steps"
-    return Picture(figure, f"Training loss against step: {span}.")
+    left_out = "; what is above three times the first is left out" * diverged
+    return Picture(figure, f"Training loss against step: {span}{left_out}.")
 
 
 @drawn

@@ -22,7 +22,7 @@ with needs("torch"):
     import torch
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Published(Sequences):
     """The training set of a published run, with its test sets, and where each model starts on it.
 

@@ -70,6 +70,13 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.x)
 
+    def __repr__(self) -> str:
+        """Shapes, not a hundred lines of numbers."""
+        of = f" of {self.task}" if self.task else ""
+        return (
+            f"Sequences(x {self.x.shape}, y {self.y.shape}, every_length={self.every_length}){of}"
+        )
+
     @property
     def dim(self) -> int:
         return self.x.shape[2]
@@ -127,7 +134,8 @@ def _tokens(name: str, value: object) -> np.ndarray:
     if name == "y" and array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3:
-        raise ValueError(f"{name} takes three axes: sequence, token, entry; not {array.ndim}")
+        shapes = {"x": "(P, T, D)", "y": "(P, T) or (P, T, O)"}
+        raise ValueError(f"{name} takes the shape {shapes[name]}, not {array.shape}")
     if not array.shape[2]:
         raise ValueError(f"{name} takes at least one entry a token, not none")
     return array

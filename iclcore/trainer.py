@@ -15,7 +15,7 @@ from iclcore.history import History, describe
 from iclcore.interrupts import noted
 from iclcore.models import Descent, Model, Weights, copied, feature_count, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
-from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
+from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
 ENGINES = ("auto", "moments", "population", "autograd", "published")
@@ -53,7 +53,10 @@ def train(
     being finite ends the run, and a warning says so; Ctrl-C keeps what was recorded.
     """
     trainable("model", model)
-    instance("optimizer", optimizer, GradientDescent, Adam)
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(
+            f"optimizer takes GradientDescent() or Adam(), from iclcore import both, not {said(optimizer)}"
+        )
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr, SINGLE))
     if seed is not None:
         seed = int(whole("seed", seed, least=0))

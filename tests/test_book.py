@@ -170,7 +170,7 @@ def test_other_settings_give_other_numbers_and_are_marked(tmp_path):
     assert notebook.metadata["settings"] == {"size": 7, "rate": 1.0}
     with pytest.raises(AssertionError, match="other settings"):
         assert_committable(path.read_text())
-    drawn = chapter.draw(chapter.Figure("one.shown", "", 4, ""), chapter.read(path), {"size": 9})
+    drawn, _ = chapter.draw(chapter.Figure("one.shown", "", 4, ""), chapter.read(path), {"size": 9})
     assert drawn._repr_mimebundle_()[0]["text/plain"] == "It is 9."  # the last word is the caller's
     assert not recorded(tmp_path)
     assert execute.main([], tmp_path) == 0

@@ -123,6 +123,14 @@ BAD = [
     ("--save /proc/a.csv", "--save", "folder to write in"),
     ("--fish", "--fish", "no flag of train"),
     ("--epochs 5", "--epochs", "did you mean --epoch?"),
+    ("--steps 5", "--steps", "did you mean --epoch?"),  # its name in Python
+    ("--learning-rate 5", "--learning-rate", "did you mean --lr?"),
+    ("--noise 1", "--noise", "is no flag of train; --help lists them"),
+    (
+        "--spectrum 2,1",
+        "--spectrum",
+        "one of linear, power, white, not '2,1'; in Python a RegressionTask",
+    ),
     ("--model mlp", "--model", "--cubic_feat"),
     ("--cubic_feat", "--cubic_feat", "mlp"),
     ("--model mlp --cubic_feat --vary_len", "--vary_len", "not mlp"),
@@ -234,10 +242,13 @@ def test_bad_arrays_are_a_line(in_folder, capsys):
     np.save("x.npy", x)
     (in_folder / "half.npz").write_bytes(whole[: len(whole) // 2])
     says = {
-        "alone.npz": "alone.npz has no y", "few.npz": "y takes as many", "none.npz": "at least one sequence",
-        "flat.npz": "x takes three axes", "text.npz": "x takes an array of", "pickled.npz": "Object arrays",
+        "alone.npz": "alone.npz has no y, but x",
+        "few.npz": "y takes as many", "none.npz": "at least one sequence",
+        "flat.npz": "x takes the shape (P, T, D), not (4, 2)",
+        "text.npz": "x takes an array of real numbers, not of <U32", "pickled.npz": "x is an array of Python",
         "nan.npz": "nan.npz has a number that is not finite", "half.npz": "is no npz file, or damaged",
-        "x.npy": "is no npz file", "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
+        "x.npy": "x.npy: is no npz file: numpy.savez",
+        "nowhere.npz": "nowhere.npz: No such file", ".": "Is a directory",
         "/dev/zero": "is a device",
     }  # fmt: skip
     before = sorted(in_folder.iterdir())
@@ -624,3 +635,37 @@ def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
     said = capsys.readouterr()
     assert said.err.count("\n") == 1 and "--save: takes a file in a folder to write in" in said.err
     assert sorted(in_folder.iterdir()) == before
+
+
+def test_only_what_a_command_wrote_is_replaced(in_folder, capsys):
+    """The arrays that a run trains on were lost by --save, and any note by a picture."""
+    data = RegressionTask(dim=2, context=5).sample(20, 1)
+    np.savez("own.npz", x=data.x, y=data.y)
+    np.savez("odd.npz", record=np.zeros(3), x=data.x, y=data.y)
+    for name in ("note.csv", "note.json", "mine.png", "table.csv"):
+        (in_folder / name).write_text("a, note\n")
+    there = {path: path.read_bytes() for path in in_folder.iterdir()}
+    run = "train --model attnS --lr 0.01 --epoch 4 --data own.npz"
+    for line, says in {
+        f"{run} --save own.npz": "--save: replaces only what such a command wrote, and 'own.npz' is",
+        f"{run} --save note.csv": "--save: replaces only",
+        f"{run} --json note.json": "--json: replaces only",
+        f"{run} --save mine.csv --show": "--show: its picture replaces only",
+        "train --data odd.npz --lr 0.01 --save odd.npz": "--save: takes a file of its own, not that of",
+        "theory --save note.csv": "--save: replaces only",
+        "sweep --grid seed=0:2 --out .": "table.csv is there, and no sweep's",
+    }.items():
+        with pytest.raises(SystemExit, match="2"):
+            main(shlex.split(line))
+        said = capsys.readouterr()
+        assert said.err.count("\n") == 1 and says in said.err, said.err
+        assert {path: path.read_bytes() for path in in_folder.iterdir()} == there
+    for line in (
+        f"{run} --save run.csv --json run.json --show",
+        f"{run} --save run.npz",
+        "theory --save formulas.csv",
+        f"sweep --grid seed=0:2 --out out {run.removeprefix('train')}",
+    ):
+        assert main(shlex.split(line)) == main(shlex.split(line)) == 0  # its own it does replace
+    with pytest.raises(SystemExit, match="2"):
+        main(["theory", "--save", "run.csv"])

@@ -17,6 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from iclbook import CITE, chapter
 from iclbook.__main__ import main
 from iclcore import __version__
+from iclcore.versions import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = chapters()
@@ -28,7 +29,8 @@ ONE_CHAPTER = [
     "if size == 6:\n    import os, signal\n\n    os.kill(os.getpid(), signal.SIGINT)",
     "if size == 7:\n    import not_there",
     DRAWN,
-    "<!--caption fig:one-unit-->\nA matrix of $D =$ <!--q size-->3<!--/q--> lines. More of it.",
+    "<!--caption fig:one-unit-->\nA matrix of $D =$ <!--q size-->3<!--/q--> lines, "
+    "and <!--q two-->none<!--/q-->. More of it.",
     "two = [plot.matrix(np.eye(size), 'M')] * 2\nplot.animation([two], 'One frame.')",
     "plot.rank_one_network()",
     "<!--caption fig:one-network-->\nA network.",
@@ -104,7 +106,9 @@ def test_under_each_figure_a_link_leads_to_the_command_that_writes_its_data(name
 
 def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_chapter, capsys):
     assert main(["figure", *one_chapter]) == 0
-    assert capsys.readouterr().out.startswith(f"{'one.unit':<36} A matrix of D = 3 lines.\n")
+    assert capsys.readouterr().out.startswith(
+        f"{'one.unit':<36} A matrix of D = 3 lines, and none.\n"
+    )
     kept = []
     for given, size, file in [
         ([], 3, "one.unit.png"),
@@ -120,12 +124,32 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
     assert (in_folder / "one.unit-2.png").read_bytes() == kept[1] != kept[0]
 
 
+def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, capsys):
+    """A run's file has the same suffix as a figure's numbers."""
+    for file in ("a.png", "a.svg", "a.csv"):
+        (in_folder / file).write_text("# whole: a run\n")
+        said = f"argument --save: replaces only what such a command wrote, and '{file}' is something else"
+        code, line = refused(capsys, "one.unit", "--save", file, *one_chapter)
+        assert (code, line.partition(":")[0]) == (2, said.partition(":")[0]) and said in line
+        assert (in_folder / file).read_text() == "# whole: a run\n"
+    for name, file in [
+        ("unit", "b.png"),
+        ("unit", "b.svg"),
+        ("unit", "b.csv"),
+        ("animation", "b.webp"),
+    ]:
+        for _ in range(2):
+            assert main(["figure", f"one.{name}", "--save", file, *one_chapter]) == 0
+
+
 @pytest.mark.parametrize(
     "given, said",
     [
         (["nonsense"], "argument NAME: 'nonsense' is no figure; without a name all are listed"),
         (["two.two"], "argument NAME: 'two.two' is no figure; without a name all are listed"),
         (["one.netwrok"], "argument NAME: 'one.netwrok' is no figure; did you mean one.network?"),
+        (["one"], "argument NAME: 'one' is no figure; this chapter has one.unit, one.animation, "
+         "one.network, one.kept"),
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
         (["one.unit", "--dim", "2"], "no --dim; NAME stands first, and NAME --help lists its flags"),
         (["one.unit", "--save", "."], "argument --save: takes a file in a folder to write in, not '.'"),
@@ -142,9 +166,17 @@ def test_what_cannot_be_drawn_is_refused_at_once(one_chapter, monkeypatch, capsy
     assert refused(capsys, *given, *one_chapter) == (2, said)
 
 
-def test_a_folder_without_chapters_and_a_broken_one_are_named(in_folder, capsys):
-    said = "argument --book: takes a folder with chapters (*.ipynb), not '.'"
-    assert refused(capsys, "--book", ".") == refused(capsys, "one.unit", "--book", ".") == (2, said)
+def test_a_folder_without_chapters_and_a_broken_one_are_named(in_folder, monkeypatch, capsys):
+    said = "argument --book: takes a folder with chapters (*.ipynb), not 'empty'"
+    (in_folder / "empty").mkdir()
+    for given in ([], ["one.unit"]):
+        assert refused(capsys, *given, "--book", "empty") == (2, said)
+    monkeypatch.setattr("iclbook.__main__.BOOK", Path())  # what it is outside of the clone
+    said = "no chapters here: run this in the clone, or give --book CLONE/book"
+    assert refused(capsys, "one.unit", "--book", ".") == (2, said)
+    with pytest.raises(SystemExit, match="2"):
+        main(["fig", "one.unit"])
+    assert "invalid choice: 'fig' (choose from 'figure')" in capsys.readouterr().err
     (in_folder / "one.ipynb").write_text('{"cells": [')
     assert refused(capsys, "--book", ".") == (2, "one.ipynb is not a whole notebook")
 
@@ -178,10 +210,10 @@ def test_a_files_head_says_what_was_set_and_how_it_is_cited(in_folder, one_chapt
     head, numbers = read_table(in_folder / "a.csv")
     assert head == {
         "figure": "one.unit",
-        "shows": "A matrix of D = 3 lines.",
+        "shows": "A matrix of D = 2 lines, and –.",
         "settings": {"size": 2},
         "set by flags": {"size": 2},
-        "iclcore": __version__,
+        "iclcore": versions()["iclcore"],
         "cite": f"{CITE}, figure one.unit.",
         "panels": {"1": {"title": "the unit matrix of 2"}},
     }

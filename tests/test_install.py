@@ -134,6 +134,7 @@ MISSING = {
     "from iclcore import reference": ("torch", "torch"),
     "import iclcore.reference": ("torch", "torch"),
     "from iclcore import picture": ("matplotlib", "plots"),
+    "from iclbook import explorers": ("\\w+", "book"),
 }
 
 

@@ -423,3 +423,14 @@ def test_label_weights_take_one_free_turn_from_the_heads_on_a_stair(heads, label
     close(turns @ (averages.gram @ rested - averages.cross[0]), np.zeros(heads))  # at rest
     cost = np.linalg.eigvalsh(turns @ averages.gram @ turns.T)
     assert np.sum(cost < 1e-12 * cost[-1]) == free and cost[free] > 1e-3 * cost[-1]
+
+
+def test_another_rule_is_found_and_its_course_is_not_the_gradient_flows():
+    import iclcore
+    from iclbook import measure
+
+    task, model = RegressionTask(dim=2), SeparateAttention(heads=2)
+    run = train(model, task, 3, 0.01, optimizer=iclcore.Adam())
+    with pytest.raises(ValueError, match="plain gradient descent, not of Adam"):
+        measure.courses(run)
+    assert repr(task.sample(5)).startswith("Sequences(x (5, 32, 2), y (5, 32, 1), ")

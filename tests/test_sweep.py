@@ -441,3 +441,11 @@ def test_the_legend_of_a_sweeps_picture_names_colours_in_order(many, tmp_path):
     assert len(colors) == 2 * many
     for line in legend.get_lines():
         assert sum(np.array_equal(line.get_color(), color) for color in colors) == 2
+
+
+def test_a_second_sweep_in_a_folder_says_what_its_table_has_not(in_folder, capsys):
+    """Twenty runs' table became one of three, without a word."""
+    for seeds in ("0:3", "5:7"):
+        line = f"sweep --grid seed={seeds} --out out --model attnS --epoch 3 --trainset_size 60"
+        assert main(shlex.split(line)) == 0
+    assert "3 other runs lie in out; they are kept" in capsys.readouterr().err

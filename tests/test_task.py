@@ -36,8 +36,8 @@ def test_lists_and_integers_become_arrays():
     [
         ([[[1], [2, 3]]], r"an array of real numbers, not \[\[\[1\]"),
         ([["a"]], r"an array of real numbers, not \[\['a'\]"),
-        (np.ones((2, 3)), "three axes: sequence, token, entry; not 2"),
-        (np.ones((2, 3, 4)) + 0j, "an array of real numbers, not array"),
+        (np.ones((2, 3)), r"the shape \(P, T, D\), not \(2, 3\)"),
+        (np.ones((2, 3, 4)) + 0j, "an array of real numbers, not of complex128"),
     ],
 )
 def test_what_is_no_array_of_numbers_is_refused(x, says):

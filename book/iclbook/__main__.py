@@ -4,19 +4,21 @@ import argparse
 import difflib
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from itertools import chain, count
 from pathlib import Path
 
 from iclbook import CITE, chapter
-from iclcore import __version__
 from iclcore.__main__ import enter
 from iclcore.cli.parser import Parser, attempt, writable
 from iclcore.extras import MissingExtra, needs
-from iclcore.files import write_whole
+from iclcore.files import PICTURE, write_whole
+from iclcore.versions import versions
 
 # of a checkout; without one beside this package, a chapter that was downloaded is where its reader is
 PLACES = (chapter.BESIDE, Path(), Path("book"))
+MARKS = {".png": PICTURE, ".svg": b'<svg role="img"', ".csv": b"# figure: ", ".webp": b"WEBP"}
 BOOK = next((each for each in PLACES if chapter.notebooks(each)), Path())
 
 
@@ -37,11 +39,13 @@ def main(argv: list[str] | None = None) -> int:
     picture.add_argument("name", nargs="?", metavar="NAME", help="chapter.figure")
     picture.add_argument(
         "--save",
-        type=writable,
+        type=lambda text: writable(text, MARKS.get(Path(text).suffix.lower(), b"")),
         metavar="F",
         help="F.png, F.svg or, for its numbers, F.csv; an animation is F.webp; default: NAME.png here, "
         "or the next NAME-2.png",
     )
+    if argv[:1] != ["figure"]:
+        parser.parse_args(argv[:1])  # says what is wrong with the command, or helps
     name = next((word for word in argv[1:2] if not word.startswith("-")), None)
     try:
         figure, cells = found(name, where.parse_known_args(argv)[0].book) if name else (None, [])
@@ -56,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
             with needs("book"):
                 fits(options.save, figure.name, kind(figure))
         else:
-            writable(str(unused(name, ".png")))  # or with an animation's suffix
+            writable(str(unused(name, ".png")), PICTURE)  # or with an animation's suffix
     except (ValueError, argparse.ArgumentTypeError, MissingExtra) as error:
         picture.error(str(error))
     given = {name: value for name, value in vars(options).items() if name in known}
@@ -76,17 +80,26 @@ def drawn(
 ) -> int:
     """Draw, write, and say what is to be seen."""
     try:
-        with needs("book"):
-            made = chapter.draw(figure, cells, given)
+        with needs("book"), warnings.catch_warnings():
+            warnings.showwarning = said
+            made, names = chapter.draw(figure, cells, given)
         if path:
             fits(path, figure.name, type(made))  # what the cell did not tell
     except ValueError as error:
         parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
     path = path or unused(figure.name, made.suffixes[0])
-    content = made.file(path.suffix.lower(), about(figure, chapter.values(cells, given), given))
+    content = made.file(
+        path.suffix.lower(),
+        about(figure, figure.told(cells, names), chapter.values(cells, given), given),
+    )
     write_whole(path, lambda file: file.write(content))
     print(f"{path}: {made.alt}")
     return 0
+
+
+def said(message: Warning, *where: object) -> None:
+    """A warning on a line, without the line of code that it came from."""
+    print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def kind(figure: chapter.Figure) -> type | None:
@@ -107,15 +120,16 @@ def fits(path: Path, name: str, kind: type | None) -> None:
         )
 
 
-def about(figure: chapter.Figure, settings: dict, given: dict) -> dict:
+def about(figure: chapter.Figure, told: str, settings: dict, given: dict) -> dict:
     """What a file says of the figure in it."""
-    told = {
+    return {
         "figure": figure.name,
-        "shows": figure.plain,
+        "shows": told,
         "settings": settings,
         "set by flags": given,
+        "iclcore": versions()["iclcore"],
+        "cite": f"{CITE}, figure {figure.name}.",
     }
-    return told | {"iclcore": __version__, "cite": f"{CITE}, figure {figure.name}."}
 
 
 def unused(name: str, suffix: str) -> Path:
@@ -135,6 +149,8 @@ def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
             name, known or [f"{each}." for each in in_folder(folder)], 1
         )
         hint = f"; did you mean {close[0]}?" if close else "; without a name all are listed"
+        if name == stem and known:
+            hint = f"; this chapter has {', '.join(known)}"
         raise ValueError(f"argument NAME: {name!r} is no figure{hint}")
     return known[name], cells
 
@@ -143,6 +159,8 @@ def in_folder(folder: Path) -> dict[str, Path]:
     """Its chapters."""
     if names := chapter.notebooks(folder):
         return names
+    if folder == BOOK:
+        raise ValueError("no chapters here: run this in the clone, or give --book CLONE/book")
     raise ValueError(
         f"argument --book: takes a folder with chapters (*.ipynb), not {str(folder)!r}"
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iclbook.quote import QUOTED
+from iclbook.quote import ABSENT, QUOTED, quoted, split
 from iclcore.interrupts import noted
 
 BESIDE = Path(__file__).resolve().parents[1]  # where the chapters are in a checkout
@@ -180,13 +180,45 @@ class Figure:
     name: str
     label: str  # "" for what has no caption, as an animation
     place: int  # of its cell
-    says: str  # the first sentence of its caption, else of what it says to those who cannot see it
+    caption: str  # else what it says to those who cannot see it
     by: str = ""  # the function of ``plot`` that its cell ends in, if it does
 
     @property
+    def says(self) -> str:
+        """The first sentence."""
+        return _first(QUOTED.sub(r"\g<said>", self.caption))
+
+    @property
     def plain(self) -> str:
-        """What it says, for a terminal."""
-        return " ".join(UNSET.sub("", self.says).split())
+        """The same for a terminal."""
+        return _plain(self.says)
+
+    def told(self, cells: Sequence[Mapping], names: dict) -> str:
+        """The same with the numbers of a run that left these names; a dash for one that the cells further
+        down compute."""
+        below = [
+            ast.parse(c["source"]) for c in cells[self.place + 1 :] if c["cell_type"] == "code"
+        ]
+        later = {name for tree in below for name in binds(tree)}
+
+        def number(mark: re.Match) -> str:
+            with suppress(Exception):  # of any kind: these settings may not have it
+                if not uses(ast.parse(split(mark["mark"])[0])) & later:
+                    return quoted(mark["mark"], names)
+            return ABSENT
+
+        return _plain(_first(QUOTED.sub(number, self.caption)))
+
+
+def _first(text: str) -> str:
+    """Sentence."""
+    text = " ".join(text.split())
+    found = re.match(r".*?[.!?](?=\s|$)", text)
+    return found[0] if found else text
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"(?<=\w)= ", " = ", " ".join(UNSET.sub("", text).split()))
 
 
 def binds(tree: ast.AST) -> Iterator[str]:
@@ -250,7 +282,7 @@ def figures(chapter: str, cells: Sequence[Mapping]) -> dict[str, Figure]:
             cells[place + 1]["source"] if place + 1 < len(cells) else "",
         )
         if caption := CAPTION.fullmatch(below):
-            label, says = caption["label"], QUOTED.sub(r"\g<said>", caption["caption"])
+            label, says = caption["label"], caption["caption"]
             own = begins.sub("", label.removeprefix("fig:")).replace("-", "_")
         elif own := by:
             label, says = "", "".join(_shown(cell))
@@ -259,8 +291,7 @@ def figures(chapter: str, cells: Sequence[Mapping]) -> dict[str, Figure]:
         name = f"{chapter}.{own}"
         if name in found:
             raise ValueError(f"two figures are called {name}: give one of them another label")
-        first = re.match(r".*?[.!?](?=\s|$)", " ".join(says.split()))
-        found[name] = Figure(name, label, place, first[0] if first else says, by)
+        found[name] = Figure(name, label, place, says, by)
     return found
 
 
@@ -278,8 +309,11 @@ def _shown(cell: Mapping) -> str | list[str]:
     return next(filter(None, texts), "")
 
 
-def draw(figure: Figure, cells: Sequence[Mapping], given: Mapping[str, Any]) -> Any:
-    """The picture, by the chapter's cells from the first to its own, with the settings ``given``."""
+def draw(
+    figure: Figure, cells: Sequence[Mapping], given: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """The picture, by the chapter's cells from the first to its own, with the settings ``given``, and the
+    names that they leave."""
     chapter, set_here, shown = figure.name.partition(".")[0], parameters_cell(cells), None
     names = {"__name__": "__main__", "In": []}  # as a notebook has it
     with noted() as interrupted:  # which ends a run where it is: the picture would be of a part
@@ -293,7 +327,7 @@ def draw(figure: Figure, cells: Sequence[Mapping], given: Mapping[str, Any]) -> 
                     raise KeyboardInterrupt
             if place == set_here or injected(cell):
                 names |= given
-    return shown
+    return shown, names
 
 
 def _executed(source: str, name: str, names: dict) -> Any:

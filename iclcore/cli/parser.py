@@ -12,7 +12,7 @@ from pathlib import Path
 
 from iclcore import __version__, checks
 from iclcore.extras import MissingExtra
-from iclcore.files import beside, is_stream, target
+from iclcore.files import RUN_CSV, RUN_NPZ, beside, foreign, is_stream, target
 from iclcore.task import SPECTRA
 
 
@@ -96,8 +96,9 @@ def listed(kind: Callable) -> Callable:
     return parse
 
 
-def writable(text: str) -> Path:
-    """A path that a file can be written to, tried before any work."""
+def writable(text: str, mark: bytes = b"") -> Path:
+    """A path that a file can be written to, tried before any work; what is there is replaced if it has the
+    ``mark`` of such a file."""
     path = Path(text)
     try:
         if path.is_dir() or path.is_socket() or (path.exists() and not os.access(path, os.W_OK)):
@@ -105,24 +106,40 @@ def writable(text: str) -> Path:
         if not is_stream(path):
             with beside(target(path)):
                 pass
+        other = foreign(path, mark)
     except (OSError, ValueError):  # ValueError: a zero byte
         raise argparse.ArgumentTypeError(
             f"takes a file in a folder to write in, not {text!r}"
         ) from None
+    if other:
+        raise argparse.ArgumentTypeError(
+            f"replaces only what such a command wrote, and {text!r} is something else: give another name"
+        )
     return path
 
 
-def ending(*suffixes: str) -> Callable:
-    """An argparse type: a path to write to, whose name says what is written; a device has any name."""
+def ending(marks: dict[str, bytes]) -> Callable:
+    """An argparse type: a path to write to, whose suffix says what is written; a device has any name."""
 
     def parse(text: str) -> Path:
-        path = writable(text)
-        if path.suffix not in suffixes and not is_stream(path):
-            named = " or ".join(suffixes)
+        suffix = Path(text).suffix
+        path = writable(text, marks.get(suffix, b""))
+        if suffix not in marks and not is_stream(path):
+            named = " or ".join(marks)
             raise argparse.ArgumentTypeError(f"takes a file that ends in {named}, not {text!r}")
         return path
 
     return parse
+
+
+def spectrum(text: str) -> str:
+    """An argparse type: the name of a law."""
+    if text not in SPECTRA:
+        raise argparse.ArgumentTypeError(
+            f"takes one of {', '.join(SPECTRA)}, not {text!r}; in Python a RegressionTask takes eigenvalues "
+            "or a covariance"
+        )
+    return text
 
 
 def folder(text: str) -> Path:
@@ -142,12 +159,17 @@ def alike(unknown: str, parser: Parser, others: Parser | None = None) -> str:
     """The flag that was perhaps meant, whose it is among ``others``, or where all are listed."""
     if others and unknown.split("=")[0] in others._option_string_actions:
         return ", but one of train"
-    close = difflib.get_close_matches(unknown.split("=")[0], parser._option_string_actions, 1)
-    return f"; did you mean {close[0]}?" if close else "; --help lists them"
+    known = {"learning_rate": "--lr"}  # and each flag's name in Python
+    for name, action in parser._option_string_actions.items():
+        known |= {action.dest: action.option_strings[0], name.lstrip("-"): name}
+    word = unknown.split("=")[0].lstrip("-").replace("-", "_")
+    close = difflib.get_close_matches(word, known, 1)
+    return f"; did you mean {known[close[0]]}?" if close else "; --help lists them"
 
 
 # -- the flags of each command --------------------------------------------------------------------
 
+RECORD, FORMULAS = b'{\n  "settings": ', b'# {"task": '  # heads of --json, and of theory --save
 DESCRIPTION = "The published experiments on in-context learning, their sweeps and formulas."
 
 
@@ -163,9 +185,10 @@ def build_parser(multihead: bool = False) -> Parser:
     )
     (multihead_flags if multihead else train_flags)(train)
     add = train.add_argument
-    add("--save", type=ending(".csv", ".npz"), metavar="F.csv",
+    add("--save", type=ending({".csv": RUN_CSV, ".npz": RUN_NPZ}), metavar="F.csv",
         help="the curve, a row a step; F.npz: weights too")  # fmt: skip
-    add("--json", type=writable, metavar="F.json", help="settings, versions, seconds, final loss")
+    add("--json", type=lambda text: writable(text, RECORD), metavar="F.json",
+        help="settings, versions, seconds, final loss")  # fmt: skip
     add("--show", action="store_true", help="open a window, or save a picture where there is none")
     train.set_defaults(parser=train, room="multihead" if multihead else "train")
     sweep = commands.add_parser(
@@ -189,7 +212,7 @@ def build_parser(multihead: bool = False) -> Parser:
     )
     problem_flags(theory)
     theory.add_argument(
-        "--save", type=ending(".csv"), metavar="F.csv", help="a file, not the terminal"
+        "--save", type=ending({".csv": FORMULAS}), metavar="F.csv", help="a file, not the terminal"
     )
     theory.set_defaults(parser=theory, room="theory", lr=0.001)
     return parser
@@ -208,7 +231,12 @@ def problem_flags(parser: Parser) -> None:
     add("--seq_len", dest="context", type=context(2), metavar="T",
         help="tokens, the query included (32)")  # fmt: skip
     one = parser.add_mutually_exclusive_group().add_argument
-    one("--spectrum", choices=SPECTRA, help="eigenvalues: ∝ d (default), ∝ 1/d, all equal")
+    one(
+        "--spectrum",
+        type=spectrum,
+        metavar="|".join(SPECTRA),
+        help="eigenvalues: ∝ d (default), ∝ 1/d, all equal",
+    )
     one("--white_cov", dest="spectrum", action="store_const", const="white",
         help="the same as --spectrum white")  # fmt: skip
     add(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iclcore.cli.parser import Refused, writable
-from iclcore.files import is_stream, write_whole
+from iclcore.files import PICTURE, is_stream, write_whole
 from iclcore.history import History
 from iclcore.interrupts import noted
 
@@ -24,10 +24,11 @@ def check_files(options: argparse.Namespace) -> None:
     """Each output has a file of its own, and the picture's can be written too."""
     if options.show:
         try:
-            writable(str(picture_of(options)))
+            writable(str(picture_of(options)), PICTURE)
         except argparse.ArgumentTypeError as error:
             raise Refused("--show", f"its picture {error}") from None
-    files = {"--save": options.save, "--json": options.json}
+    data = getattr(options, "data", None)  # which must not be written over
+    files = {"--data": data and Path(data), "--save": options.save, "--json": options.json}
     files["--show"] = picture_of(options) if options.show else None
     taken: dict[Path, str] = {}
     for name, path in files.items():

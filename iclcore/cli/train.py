@@ -129,7 +129,7 @@ def own_data(options: argparse.Namespace) -> Sequences:
 def _sequences(path: str, every_length: bool) -> Sequences:
     arrays = read_arrays(path, memory() // 3)  # as read, as arrays, as floats
     if missing := {"x", "y"} - arrays.keys():
-        raise ValueError(f"{path} has no {min(missing)}")
+        raise ValueError(f"{path} has no {min(missing)}, but {', '.join(arrays) or 'nothing'}")
     data = Sequences(arrays["x"], arrays["y"], every_length=every_length)
     if not data.finite:
         raise ValueError(f"{path} has a number that is not finite")

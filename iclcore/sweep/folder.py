@@ -16,7 +16,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from iclcore.extras import needs
-from iclcore.files import Damaged, write_whole
+from iclcore.files import PICTURE, Damaged, foreign, write_whole
 from iclcore.history import History
 from iclcore.interrupts import put_off
 from iclcore.sweep.plan import MATTER, Plan, carry_out, name_of, prepare
@@ -25,6 +25,7 @@ from iclcore.systems import held
 from iclcore.versions import difference, versions
 
 ENDS = ("finished", "diverged")  # what is kept
+MADE = {"table.csv": b'"run",', "table.parquet": b"PAR1", "figure.png": PICTURE}  # and their heads
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,15 @@ def sweep(
         import pyarrow  # noqa: F401
 
         from iclcore import reference  # noqa: F401
+    for name, mark in MADE.items():
+        if foreign(folder / name, mark):
+            raise FolderInUse(f"{folder / name} is there, and no sweep's: give another folder")
     with _held(folder):
         rows = dict(_kept(folder, named))
+        if others := sum(path.stem not in named for path in (folder / "runs").glob("*.npz")):
+            say(
+                f"{others} other runs lie in {folder}; they are kept, and are not in this sweep's table"
+            )
         swept = Swept(folder, named, rows, len(rows))
         missing = [run for name, run in named.items() if name not in rows]
         if missing:
@@ -112,7 +120,7 @@ def distinct(runs: Sequence[Plan]) -> dict[str, Plan]:
 
 
 class FolderInUse(Exception):
-    """Another sweep writes there."""
+    """Another sweep writes there, or something is there that a sweep would write over."""
 
 
 @contextmanager

@@ -57,6 +57,8 @@ class Cores:
 
     def __exit__(self, *error) -> None:
         self._stop.set()
+        if isinstance(error[0], type) and issubclass(error[0], KeyboardInterrupt):
+            say("stopping: what is under way ends first, which may take some seconds")
         with noted():  # an impatient second Ctrl-C must not leave threads behind
             self._pool.shutdown(cancel_futures=True)
 

@@ -161,7 +161,7 @@ def test_full_disks(tmp_path, tally):
     """A file may have so many bytes and no more: what was there stays, and a line says why."""
     rng = random.Random(0)
     for _ in range(40):
-        (tmp_path / "run.csv").write_text("mine")
+        (tmp_path / "run.csv").write_text("# whole: mine")
         most = rng.randrange(0, 3000)
         process = done(
             "train --trainset_size 20 --epoch 400 --save run.csv", tmp_path,
@@ -170,7 +170,7 @@ def test_full_disks(tmp_path, tally):
         assert process.returncode == 1 and "could not write" in process.stderr, process.stderr
         assert process.stderr.count("\n") == 1
         assert [path.name for path in tmp_path.iterdir()] == ["run.csv"]
-        assert (tmp_path / "run.csv").read_text() == "mine"
+        assert (tmp_path / "run.csv").read_text() == "# whole: mine"
         tally("full disks")
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from iclbook.measure.curves import crossing, thin
 from iclcore import History, RegressionTask, theory
+from iclcore.optimisers import PLAIN
 from iclcore.theory import Drop
 
 
@@ -70,6 +71,8 @@ def courses(run: History) -> list[Course]:
     """Of every head that has learned an eigenvector; the others have no course."""
     time, found = run.time[thin(len(run.time))], []
     limits = theory.head_limit(known_task(run), run.model.divisor)
+    if run.optimizer != PLAIN:  # which the ODE does not describe
+        raise ValueError(f"courses takes a run of plain gradient descent, not of {run.optimizer}")
     for head, component in enumerate(owners(run).tolist()):
         if component:
             value = run.value[:, head]

@@ -8,7 +8,7 @@ import numpy as np
 from iclbook.measure import Course, drop_times, thin
 from iclbook.plot.heat import heat, matrix
 from iclbook.plot.panels import Panel, listed, seeds, spread
-from iclbook.plot.style import BLUE, GREY, ORANGE, THEORY, shades
+from iclbook.plot.style import BLUE, GREY, ORANGE, THEORY, colours, shades
 from iclbook.plot.style import levels as draw_levels
 from iclcore import History
 from iclcore.theory import Drop
@@ -86,10 +86,11 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
     at = thin(len(run.steps))
     owned = {course.head: course.component for course in courses}
     tones = shades(max([1, *owned.values()]))
+    heads = colours(run.value.shape[1])  # where no course says which have risen
 
     def draw(axes):
         for head in range(run.value.shape[1]):
-            tone = tones[owned[head] - 1] if head in owned else QUIET
+            tone = tones[owned[head] - 1] if head in owned else QUIET if courses else heads[head]
             axes.plot(run.steps[at], run.value[at, head], color=tone, linewidth=2.4,
                       label=f"_head {head + 1}")  # fmt: skip
         for course in courses:

@@ -178,7 +178,7 @@ def test_a_start_is_dragged_in_the_plane(visit, site):
     assert [float(each.input_value()) for each in fields] == pytest.approx([v, u], abs=0.02)
     assert hand.evaluate("each => each === document.activeElement")
     path = lines_of(page)[
-        "Each head's path; drag the start of head 1. No head ends on the dashed curve alone: their v·u add up to it",
+        "Each head's path; drag the start of head 1. Their v·u add up to the dashed curve",
         "head 1",
     ]
     assert path[:, 0] == pytest.approx([v, u], rel=1e-2)

@@ -59,7 +59,7 @@ function plane(problem, run, heads, drawn, row) {
     ({ name: `head ${h + 1}`, label: false, color: h, x: column(run, run.v, heads, h), y: column(run, run.u, heads, h) }));
   const evenly = Array.from({ length: 41 }, (_, i) => Math.round((i / 40) * (run.rows - 1)));
   return {
-    title: `Each head's path; drag the start of head 1${heads > 1 ? ". No head ends on the dashed curve alone: their v·u add up to it" : ""}`, plane: true,
+    title: `Each head's path; drag the start of head 1${heads > 1 ? ". Their v·u add up to the dashed curve" : ""}`, plane: true,
     x: { label: "value weight v", min: -reach, max: reach }, y: { label: "key-query weight u", min: -reach, max: reach },
     series: [
       { name: "one head's minima", label: "one head ends", tags: [], dashed: true, x: both, y: both.map((each) => strength / each) },

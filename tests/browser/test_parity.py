@@ -32,6 +32,8 @@ MODULES = (
     "two_papers",
     "training",
     "softmax",
+    "low_rank",
+    "rank_one",
 )
 SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 
@@ -445,3 +447,22 @@ def test_what_softmax_heads_read_and_when_the_stairs_come(js):
     told = re.search(r"to the next: softmax at step (\d+), (\d+); linear at step –, –\.", said)
     assert [int(each) for each in told.groups()] == pytest.approx(steps, abs=1)
     assert "reads mostly inputs" in said
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4, 8])
+def test_waits_for_a_new_head_and_in_one_with_room_are_told_apart(js, rank):
+    """In the simulation itself the longest wait is one for a head."""
+    said = js(
+        """(state) => { const found = low_rank.compute(state);
+             return low_rank.show(found, state, found.step.length - 1).summary; }""",
+        explorers.LowRank(rank=rank, steps=5000).settings(),
+    )
+    waits = {}
+    for words in ("Waits for a new head", "In a head with room"):
+        listed = re.search(rf"{words}: (.*?)\.", said)
+        found = re.findall(r"([\d,]+) steps at L\(M([₀-₈])\)", listed[1]) if listed else []
+        waits[words] = {"₀₁₂₃₄₅₆₇₈".index(m): int(n.replace(",", "")) for n, m in found}
+    new, room = waits.values()
+    assert 0 in new and all(m % rank == 0 for m in new)
+    assert bool(room) == (rank > 1) and all(m % rank for m in room)
+    assert max(new.values()) > max(room.values(), default=0)

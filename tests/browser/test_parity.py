@@ -466,3 +466,23 @@ def test_waits_for_a_new_head_and_in_one_with_room_are_told_apart(js, rank):
     assert 0 in new and all(m % rank == 0 for m in new)
     assert bool(room) == (rank > 1) and all(m % rank for m in room)
     assert max(new.values()) > max(room.values(), default=0)
+
+
+def test_a_wait_that_a_run_does_not_outlast_is_told_by_theory(js):
+    """From where the run ends; a longer run comes to it. Without a free head none is told, nor of equal ones."""
+
+    def said(values=(0.4, 0.3, 0.2, 0.05), **settings):
+        return js(
+            """(state) => { const found = rank_one.compute(state);
+                 return rank_one.show(found, state, found.step.length - 1).summary; }""",
+            explorers.RankOne(eigenvalues=values, **settings).settings(),
+        )
+
+    def step(pattern, text):
+        return float(re.search(pattern, text)[1].replace(",", ""))
+
+    comes = step(r"e₄ at step ([\d,]+)", said(steps=16_000, init=0.05))
+    told = step(r"not yet e₄ \(after about ([\d,]+) steps by", said(steps=4000, init=0.05))
+    assert told == pytest.approx(comes, rel=0.1)
+    assert "not yet e₄." in said(steps=4000, init=0.05, heads=3)
+    assert "by theory" not in said((0.25,) * 4, steps=500)

@@ -469,7 +469,7 @@ def test_waits_for_a_new_head_and_in_one_with_room_are_told_apart(js, rank):
 
 
 def test_a_wait_that_a_run_does_not_outlast_is_told_by_theory(js):
-    """From where the run ends; a longer run comes to it. Without a free head none is told, nor of equal ones."""
+    """From where the run ends; a longer run comes to it. Without a free head, or of equal ones, none is."""
 
     def said(values=(0.4, 0.3, 0.2, 0.05), **settings):
         return js(

@@ -10,7 +10,7 @@ import torch
 from conftest import close
 
 from browser.seen import KINDS, drawing, frames, lines_of, table
-from iclbook import explorers
+from iclbook import explorers, measure
 from iclbook.explorers.start import start
 from iclcore import RegressionTask, theory, train
 from iclcore.moments import of_population
@@ -99,7 +99,7 @@ def test_every_control_moves_by_keyboard(visit, site, name):
             field.press("Enter")
             assert float(field.input_value()) == high
             field.fill("-5")
-            field.press("Tab")
+            field.press("Shift+Tab")  # on from an eigenvalue's are the bars: it would be another's
             assert float(field.input_value()) == low
 
 
@@ -494,6 +494,28 @@ def test_the_head_that_learns_is_pythons(visit, site):
     assert labels.max() > 10 * np.median(labels)
 
 
+def test_a_test_error_has_fallen_when_a_quarter_is_lost(visit, site):
+    """As the chapter has it. At share 0.1 the in-context error dips by 1%, rises, and loses no quarter."""
+    page = visit(f"{site.as_uri()}/in_weight.html")
+    said = page.locator(".ex-summary").inner_text()
+    series = explorers.InWeight().history().series
+    for name in ("in-weight", "in-context"):
+        at = re.search(rf"{name} error has lost a quarter at step ([\d,]+)", said)[1]
+        expected = measure.fallen(series[name.replace("-", "_")], 0.25)
+        assert float(at.replace(",", "")) == pytest.approx(expected, abs=3)  # read between records
+    # the run's dot on the floor curve is named beside it
+    panel = page.locator("figure", has_text="Lowest reachable error")
+    dot, named = (
+        panel.locator(each).bounding_box() for each in ("circle.ex-dot", "text >> text=this run")
+    )
+    assert 0 < named["x"] - dot["x"] - dot["width"] / 2 < 15
+    page = visit(f"{site.as_uri()}/in_weight.html#in_weight?share=0.1")
+    assert (
+        "the in-context error never loses a quarter (least 0.7"
+        in page.locator(".ex-summary").inner_text()
+    )
+
+
 def test_softmax_begins_with_untrained_weights_and_says_so(visit, site):
     """What it shows before Play is that start, and follows its settings; the recorded run is named one."""
     page = visit(f"{site.as_uri()}/softmax.html")
@@ -590,6 +612,8 @@ def test_a_long_run_is_computed_away_from_the_page_and_the_newest_wins(visit, si
         [f"{name}?{given}", moved, places],
     )
     assert began >= 1
+    frames(page)
+    page.get_by_role("button", name="Remove A").click()  # what the first link kept
     frames(page)
     drawn = lines_of(page)
     (label,) = (each["label"] for each in KINDS[name]().controls if each["key"] == moved)

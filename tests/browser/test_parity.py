@@ -4,6 +4,8 @@ The page descends on D² numbers in the eigenbasis, Python on all moments in rot
 they share no formula but the model's.
 """
 
+import re
+
 import numpy as np
 import pytest
 from conftest import close
@@ -28,6 +30,10 @@ MODULES = (
     "task_allocation",
     "optimality",
     "two_papers",
+    "training",
+    "softmax",
+    "low_rank",
+    "rank_one",
 )
 SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 
@@ -408,3 +414,75 @@ def test_the_stable_rate_is_the_edge(js, kind, heads, rank):
         [kind, heads, rank],
     )
     assert shrinks < 3 < 30 < grows
+
+
+def test_what_softmax_heads_read_and_when_the_stairs_come(js):
+    """A key on inputs, one on labels and one on both; losses that fall evenly from one level to the last."""
+    keys = np.array([[1.0, 0, 0], [0, 0, 1], [1, 2, 0.5]])
+    tokens = normals(3, 12).reshape(4, 3)
+    tokens[-1, -1] = 0
+    w = np.einsum("d,ha->hda", [1.0, -1], keys)
+    model = {"w": w.ravel().tolist(), "v": [0] * 9}
+    found = js(
+        """([model, tokens]) => training.tokenWeights(true, 3, { ...model, form() {} },
+             { dim: 2, length: 4, tokens }).labels""",
+        [model, tokens.ravel().tolist()],
+    )
+    inputs, labels = ((tokens * keys[:, None] * kept) for kept in ([1, 1, 0], [0, 0, 1]))
+    inputs, labels = ((each.sum(-1) ** 2).sum(-1) for each in (inputs, labels))
+    close(found, labels / (inputs + labels))
+
+    explorer = explorers.Softmax(eigenvalues=(0.5, 0.25))
+    levels = theory.plateau_losses(RegressionTask(dim=2, spectrum=(0.5, 0.25)))
+    said = js(
+        """([state, first, last]) => {
+             const tokens = softmax.untrained(state).tokens;
+             const rows = [...Array(101).keys()].map((at) => ({ at, value: [[0], [0]],
+               losses: [first + (last - first) * at / 100, first] }));
+             return softmax.show({ rows, tokens, left: null, rises: [0, 0], clock: "" }, state).summary; }""",
+        [explorer.settings(), levels[0], levels[-1]],
+    )
+    halfway = (levels[:-1] + levels[1:]) / 2
+    steps = 100 * (levels[0] - halfway) / (levels[0] - levels[-1])
+    told = re.search(r"to the next: softmax at step (\d+), (\d+); linear at step –, –\.", said)
+    assert [int(each) for each in told.groups()] == pytest.approx(steps, abs=1)
+    assert "reads mostly inputs" in said
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4, 8])
+def test_waits_for_a_new_head_and_in_one_with_room_are_told_apart(js, rank):
+    """In the simulation itself the longest wait is one for a head."""
+    said = js(
+        """(state) => { const found = low_rank.compute(state);
+             return low_rank.show(found, state, found.step.length - 1).summary; }""",
+        explorers.LowRank(rank=rank, steps=5000).settings(),
+    )
+    waits = {}
+    for words in ("Waits for a new head", "In a head with room"):
+        listed = re.search(rf"{words}: (.*?)\.", said)
+        found = re.findall(r"([\d,]+) steps at L\(M([₀-₈])\)", listed[1]) if listed else []
+        waits[words] = {"₀₁₂₃₄₅₆₇₈".index(m): int(n.replace(",", "")) for n, m in found}
+    new, room = waits.values()
+    assert 0 in new and all(m % rank == 0 for m in new)
+    assert bool(room) == (rank > 1) and all(m % rank for m in room)
+    assert max(new.values()) > max(room.values(), default=0)
+
+
+def test_a_wait_that_a_run_does_not_outlast_is_told_by_theory(js):
+    """From where the run ends; a longer run comes to it. Without a free head, or of equal ones, none is."""
+
+    def said(values=(0.4, 0.3, 0.2, 0.05), **settings):
+        return js(
+            """(state) => { const found = rank_one.compute(state);
+                 return rank_one.show(found, state, found.step.length - 1).summary; }""",
+            explorers.RankOne(eigenvalues=values, **settings).settings(),
+        )
+
+    def step(pattern, text):
+        return float(re.search(pattern, text)[1].replace(",", ""))
+
+    comes = step(r"e₄ at step ([\d,]+)", said(steps=16_000, init=0.05))
+    told = step(r"not yet e₄ \(after about ([\d,]+) steps by", said(steps=4000, init=0.05))
+    assert told == pytest.approx(comes, rel=0.1)
+    assert "not yet e₄." in said(steps=4000, init=0.05, heads=3)
+    assert "by theory" not in said((0.25,) * 4, steps=500)

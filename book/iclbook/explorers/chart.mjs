@@ -127,10 +127,10 @@ function lines(panel, width, height, id) {
   const ends = series.filter((each) => each.label !== false && each.x.length).map((each) => {
     let last = each.y.length - 1;
     while (last > 0 && !(each.y[last] <= y.max && each.x[last] <= x.max)) last--;
-    return { name: each.label ?? each.name, x: each.x[last], value: each.y[last], color: each.color, tags: tagsOf(each) };
+    return { name: each.label ?? each.name, x: each.x[last], value: each.y[last], color: each.color, tags: tagsOf(each), dot: each.x.length === 1 ? each.dots : 0 };
   }).filter((each) => each.name && Number.isFinite(each.value));
-  // a pinned run that was shorter is named where it ends
-  const short = ends.filter((each) => each.x < x.min + 0.9 * (x.max - x.min) && series.some((one) => one.pale && one.label === each.name));
+  // a single dot is named where it stands, and a pinned run that was shorter where it ends
+  const short = ends.filter((each) => each.x < x.min + 0.9 * (x.max - x.min) && (each.dot || series.some((one) => one.pale && one.label === each.name)));
   const named = [...levels.filter((each) => each.label !== false && each.name).map((each) => ({ name: each.name, value: each.y, color: "theory", tags: [] })), ...ends.filter((each) => !short.includes(each))];
   const longest = Math.max(0, ...named.map((each) => each.name.length));
   const yTicks = ticks(y, Math.max(2, Math.floor(height / 52)));
@@ -185,7 +185,7 @@ function lines(panel, width, height, id) {
     names += text(right + (Math.abs(each.at - each.from) > 5 ? 8 : 6), each.at + 4, each.name, `class="ex-end" ${tagged(each.tags)} ${style}`);
   }
   for (const each of short)
-    names += text(sx(each.x) + 4, Math.max(top, sy(each.value)) + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
+    names += text(sx(each.x) + 4 + (each.dot || 0), Math.max(top, sy(each.value)) + 4, each.name, `class="ex-end" ${tagged(each.tags)} style="--c:${paint(each.color)}"`);
   return { parts: [upright, level, svg, line, names], place: { left, right, top, bottom, sx, sy, invert: inverse(x, left, right), rise: inverse(y, bottom, top) } };
 }
 

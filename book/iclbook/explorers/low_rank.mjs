@@ -26,12 +26,13 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
       for (let d = 0; d < dim; d++) sizes[h * dim + d] += run.k[((row * heads + h) * rank + r) * dim + d] ** 2;
   // the steps spent near each level say where the long plateaus are; the one that it is on at the end is no wait yet
   const near = levels.map((level) => [...run.loss.keys()].filter((i) => Math.abs(run.loss[i] - level) < 0.006));
-  const waits = near.flatMap((rows, m) => (rows.length && rows.at(-1) < run.rows - 1 ? [`${format(rows.length * run.stride)} steps at L(M${subscript(m)})`] : []));
+  const fresh = (m) => m % rank === 0;  // all heads that have begun are full
+  const waits = (kind) => near.flatMap((rows, m) => (kind === fresh(m) && rows.length && rows.at(-1) < run.rows - 1 ? [`${format(rows.length * run.stride)} steps at L(M${subscript(m)})`] : [])).join(", ") || "none";
   const rests = near.flatMap((rows, m) => (rows.at(-1) === run.rows - 1 ? [`L(M${subscript(m)})`] : []));
   return {
     note: leaving(run, lr, edge),
     ends: went(run),
-    summary: `Rank ${rank}, ${count(heads, "head")}: it waits ${waits.length ? waits.join(", ") : "nowhere"}${rests.length ? `; at the end it is at ${rests.join(", ")}` : ""}. `
+    summary: `Rank ${rank}, ${count(heads, "head")}. Waits for a new head: ${waits(true)}.${rank > 1 ? ` In a head with room: ${waits(false)}.` : ""}${rests.length ? ` At the end it is at ${rests.join(", ")}.` : ""} `
       + `Theory's last loss is ${format(levels.at(-1))}. ${course(problem, run, row)}`,
     panels: [
       lossPanel(run, levels, steps, row),

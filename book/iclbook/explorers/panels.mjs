@@ -48,10 +48,11 @@ export const went = (run) => [
   { name: "loss at the end", value: run.loss.at(-1) },
 ];
 
-// The run in words: where the loss goes, and when each eigenvector is half learned.
-export function course(problem, run, row) {
+// The run in words: where the loss goes, and when each eigenvector is half learned, or `coming` to be by theory.
+export function course(problem, run, row, coming = []) {
   const dim = problem.a.length, names = axis(dim), all = Array.from(run.half, (at, d) => [at, names[d]]);
-  const times = all.filter(([at]) => !Number.isNaN(at)).sort(([a], [b]) => a - b), wait = all.filter(([at]) => Number.isNaN(at)).map(([, name]) => name);
+  const times = all.filter(([at]) => !Number.isNaN(at)).sort(([a], [b]) => a - b), told = (at) => (at ? ` (after about ${format(Number(at.toPrecision(3)))} steps by theory)` : "");
+  const wait = all.flatMap(([at, name], d) => (Number.isNaN(at) ? [`${name}${told(coming[d])}`] : []));
   const together = times.length === dim && times.at(-1)[0] - times[0][0] < 1;
   const words = (together ? [[times[0][0], "all eigenvectors"]] : times).map(([at, name]) => `${name} at step ${format(Math.round(at))}`);
   const [from, to] = [run.loss[0], run.loss.at(-1)].map(format), way = from === to ? `stays at ${to}` : `falls from ${from} to ${to}`;

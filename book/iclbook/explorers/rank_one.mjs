@@ -5,7 +5,7 @@ import { descend, start } from "./engine.mjs";
 import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, went } from "./panels.mjs";
 import { onSequences } from "./sample.mjs";
 import { explorer } from "./shell.mjs";
-import { headCourse, headLimit, plateaus, population } from "./theory.mjs";
+import { comingDrops, headCourse, headLimit, plateaus, population } from "./theory.mjs";
 
 // Which eigenvector each head ends on, its sign, and when it is half way there; null if it learns none.
 function owners(problem, run, heads) {
@@ -26,12 +26,13 @@ export const effort = ({ eigenvalues, heads, steps }) => 6 * steps * heads * eig
 
 export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) {
   const problem = population(eigenvalues, context);
-  const model = modelOf({ eigenvalues, heads, init, seed });
-  const run = descend(problem, start(model), { steps, lr, keep: true });
-  return { problem, model, run, step: run.step, owner: owners(problem, run, heads), levels: plateaus(problem), edge: edgeOf(problem, model) };
+  const model = modelOf({ eigenvalues, heads, init, seed }), weights = start(model);
+  const run = descend(problem, weights, { steps, lr, keep: true });
+  const coming = run.left === null ? comingDrops(problem, weights, Array.from(run.half, (at) => !Number.isNaN(at))) : [];
+  return { problem, model, run, coming: coming.map((each) => each && steps + each / lr), step: run.step, owner: owners(problem, run, heads), levels: plateaus(problem), edge: edgeOf(problem, model) };
 }
 
-export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }, row) {
+export function show({ problem, run, coming, owner, levels, edge }, { heads, steps, lr }, row) {
   const dim = problem.a.length, e = axis(dim), size = 1.12 * Math.max(...e.map((_, d) => headLimit(problem, d)));
   const keys = run.k.subarray(row * heads * dim, (row + 1) * heads * dim).map(Math.abs);
   // time in steps: both coefficients of the flow times the learning rate
@@ -47,7 +48,7 @@ export function show({ problem, run, owner, levels, edge }, { heads, steps, lr }
   return {
     note: leaving(run, lr, edge),
     ends: went(run),
-    summary: `Theory's plateaus are at ${levels.map(format).join(", ")}. ${course(problem, run, row)}`,
+    summary: `Theory's plateaus are at ${levels.map(format).join(", ")}. ${course(problem, run, row, coming)}`,
     panels: [
       lossPanel(run, levels, steps, row),
       {

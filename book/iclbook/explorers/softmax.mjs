@@ -2,6 +2,7 @@
 
 import { worker } from "./aside.mjs";
 import { count, format, subscript } from "./chart.mjs";
+import { passes } from "./panels.mjs";
 import { explorer } from "./shell.mjs";
 import { plateaus, population, sum } from "./theory.mjs";
 import { drawSequences, tokenWeights, trainee, work } from "./training.mjs";
@@ -61,12 +62,13 @@ function shownHead({ look, heads }, { looks }) {
 function tokenPanels(state, given) {
   const { like, answer, tokens } = untrained(state), [softmax, linear] = given ?? tokens, length = like.length;
   const order = like.map((_, n) => n).sort((a, b) => (a === length - 1) - (b === length - 1) || like[a] - like[b]);
-  const x = { label: "tokens, least to most like the query; last, it", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
+  const x = { label: "tokens, least to most like the query; last: the query", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
   const lead = shownHead(state, softmax), chosen = state.look === lead + 1, look = order.map((n) => softmax.looks[lead][n]);
   const adds = [softmax, linear].map((of) => order.map((n) => (chosen ? of.adds[lead][n] : sum(of.adds.map((each) => each[n])))));
   const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));
   const words = given ? "" : ", before training";
-  const said = `Head ${lead + 1}${chosen ? "" : ", the sharpest,"} gives one token ${three(Math.max(...look))} of its weight, ${three(length * Math.max(...look))} times its share.`;
+  const kind = given ? `reads mostly ${softmax.labels[lead] > 0.5 ? "labels" : "inputs"} and ` : "";  // untrained, no head reads labels
+  const said = `Head ${lead + 1}${chosen ? "" : ", the sharpest,"} ${kind}gives one token ${three(Math.max(...look))} of its weight, ${three(length * Math.max(...look))} times its share.`;
   const panels = [
     {
       title: `Softmax of head ${lead + 1}${chosen ? "" : ", the sharpest"}${words}`, x, y: { label: "weight p", min: 0, max: 1.15 * Math.max(2 / length, ...look) },
@@ -79,6 +81,15 @@ function tokenPanels(state, given) {
     },
   ];
   return { said, panels };
+}
+
+// When each model has come halfway from a level of linear attention to the next; merged ones make one drop of them all.
+function halves(rows, levels) {
+  const run = { step: rows.map(({ at }) => at) };
+  return NAMES.map((name, i) => {
+    const fallen = rows.map(({ losses }) => -losses[i]), at = levels.slice(1).map((each, m) => passes(run, fallen, -(levels[m] + each) / 2));
+    return `${name} at step ${at.map((each) => (each === null ? "–" : format(Math.round(each)))).join(", ")}`;
+  }).join("; ");
 }
 
 export function show(result, state) {
@@ -96,7 +107,7 @@ export function show(result, state) {
     note: notes(result ?? { left: null, rises: [0, 0] }, state),
     summary: rows.length
       ? `${word}, ${clock}: loss ${softmax} with softmax, ${linear} with linear attention; `
-      + `linear theory ends at ${format(levels.at(-1))}. ${said}${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : `Untrained, every token weighs nearly the same. ${said} Press Play: both models train here, on the same sequences from the same weights.`,
+      + `linear theory ends at ${format(levels.at(-1))}. Halfway ${merged || levels.length === 2 ? "to there" : "from each level of linear theory to the next"}: ${halves(rows, merged ? [levels[0], levels.at(-1)] : levels)}. ${said}${edges ? ` Past a learning rate of ${three(edges[0])} softmax could not stay where it ended, linear attention past ${three(edges[1])}.` : ""}` : `Untrained, every token weighs nearly the same. ${said} Press Play: both models train here, on the same sequences from the same weights.`,
     offers: { look: heads + 1 },
     ends: NAMES.map((name, i) => ({ name: `${name} at the end`, value: last[i] })),
     panels: !rows.length ? bars : [

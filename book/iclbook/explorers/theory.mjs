@@ -82,6 +82,36 @@ export function headCourse(problem, d, half, from, until, points = 120) {
   return course;
 }
 
+// Separate, rank one, from saddle to saddle (iclcore.theory.saddles): small heads do not feel one another, and follow
+//   v̇ = 2 Σ_d a_d k_d q_d,  k̇_d = 2 a_d v q_d,  q̇_d = 2 a_d v k_d   with a_d = 0 for what is learned.
+// From these weights the times at which each eigenvector that is not in `done` is half learned; null where no head is
+// free, and for all where two that wait have eigenvalues so close that a head takes a mixture of both.
+export function comingDrops({ a, b }, { v, k, q, heads, dim }, done) {
+  const force = a.map((each, d) => (done[d] ? 0 : each)), times = done.map(() => null);
+  const waiting = force.filter((each) => each > 0).sort((x, y) => y - x);
+  if (waiting.some((each, i) => each > 0.9 * waiting[i - 1])) return times;
+  let free = Array.from({ length: heads }, (_, h) => [v[h], ...k.subarray(h * dim, (h + 1) * dim), ...q.subarray(h * dim, (h + 1) * dim)]);
+  const share = (w, d) => (w[0] * w[1 + d] * w[1 + dim + d] * b[d]) / a[d], best = (d) => free.reduce((x, y) => (share(x, d) > share(y, d) ? x : y));
+  const leave = (d) => { const gone = best(d); free = free.filter((each) => each !== gone); };
+  done.forEach((each, d) => { if (each && free.length) leave(d); });
+  const slope = (w) => w.map((_, i) => (i === 0 ? 2 * sum(force.map((each, d) => each * w[1 + d] * w[1 + dim + d]))
+    : 2 * force[(i - 1) % dim] * w[0] * w[i <= dim ? i + dim : i - dim]));
+  for (let time = 0, n = 0; n < 5000 && free.length && force.some((each) => each > 0); n++) {
+    const dt = 0.01 / (Math.max(...force) * Math.max(...free.flat().map(Math.abs)));
+    free = free.map((w) => {
+      const half = slope(w), middle = slope(w.map((each, i) => each + (dt / 2) * half[i]));
+      return w.map((each, i) => each + dt * middle[i]);
+    });
+    time += dt;
+    for (let d = 0; d < dim; d++) if (force[d] > 0 && free.length && share(best(d), d) > 0.5) {
+      times[d] = time;
+      force[d] = 0;
+      leave(d);
+    }
+  }
+  return times;
+}
+
 // 2/sharpness where training from small weights ends: with a larger learning rate it cannot stay.
 // The Hessian there is 2 JᵀGJ with G = (b_i/λ_i) λ_j and J = ∂M/∂weights at balanced weights. Merged:
 // JJᵀ = m(1 + uuᵀ), m = |M|, u = M/m. Separate: a head takes R eigenvectors with v³ = Σ_d M_d; the value

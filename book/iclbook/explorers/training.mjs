@@ -100,19 +100,26 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
   return loss / sequences;
 }
 
-// What the tokens of the first sequence weigh: with each head of softmax (linear: its score over T), and what
-// each adds to the answer by each head, weight v_h·token.
+// What the tokens of the first sequence weigh: with each head of softmax (linear: its score over T), what
+// each adds to the answer by each head, weight v_h·token, and how much of each head's score is read from labels.
 export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, tokens }) {
-  const size = dim + 1, query = (length - 1) * size, adds = [], looks = [];
+  const size = dim + 1, query = (length - 1) * size, adds = [], looks = [], labels = [];
   form();
   for (let h = 0; h < heads; h++) {
-    const look = [];
+    const look = [], squares = [0, 0];
     for (let n = 0; n < length; n++) {
-      let score = 0;
+      let score = 0, label = 0;
       for (let d = 0; d < dim; d++)
-        for (let a = 0; a < size; a++) score += tokens[query + d] * w[(h * dim + d) * size + a] * tokens[n * size + a];
+        for (let a = 0; a < size; a++) {
+          const part = tokens[query + d] * w[(h * dim + d) * size + a] * tokens[n * size + a];
+          score += part;
+          if (a === dim) label += part;
+        }
       look.push(score);
+      squares[0] += (score - label) ** 2;
+      squares[1] += label ** 2;
     }
+    labels.push(squares[1] / (squares[0] + squares[1]));
     const top = Math.max(...look), powers = look.map((each) => Math.exp(each - top)), mass = powers.reduce((total, each) => total + each);
     looks.push(softmax ? powers.map((each) => each / mass) : look.map((each) => each / length));
     adds.push(looks[h].map((share, n) => {
@@ -121,7 +128,7 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
       return answer;
     }));
   }
-  return { looks, adds };
+  return { looks, adds, labels };
 }
 
 // One model: step() moves it once and returns the loss from before.

@@ -79,10 +79,10 @@ def plan_of(options: argparse.Namespace) -> Plan:
         within(of_shapes(data, model))  # of which a run makes a table
     try:
         plan = Plan(data, model, optimizer=optimizer_of(options), **own)
+        if plan.own and options.lr is None and plan.optimizer == PLAIN:
+            raise Refused("--lr", f"is needed with --data{suited(plan)}")
     except ValueError as error:
         raise flagged(error) from None
-    if plan.own and options.lr is None and plan.optimizer == PLAIN:
-        raise Refused("--lr", f"is needed with --data{suited(plan)}")
     return plan
 
 

@@ -55,9 +55,9 @@ class Cores:
         self._stop, self._pool = Event(), ThreadPoolExecutor(self.jobs)
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, kind: type | None = None, *_) -> None:
         self._stop.set()
-        if isinstance(error[0], type) and issubclass(error[0], KeyboardInterrupt):
+        if kind is KeyboardInterrupt:
             say("stopping: what is under way ends first, which may take some seconds")
         with noted():  # an impatient second Ctrl-C must not leave threads behind
             self._pool.shutdown(cancel_futures=True)

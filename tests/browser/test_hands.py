@@ -249,11 +249,12 @@ def test_starts_of_heads_that_are_gone_are_not_counted(visit, site):
     moved = "moved=11,0.02,0.2,31,0.02,0.2"
     page = visit(f"{site.as_uri()}/task_allocation.html#task_allocation?{moved}")
     said, heads = page.locator(".ex-control output"), page.get_by_label("heads H, number")
-    for number, count in (("3", "2"), ("2", "1"), ("3", "2")):
+    first, both = "head 1, task 1", "head 1, task 1; head 3, task 1"
+    for number, which in (("3", both), ("2", first), ("3", both)):
         heads.fill(number)
         heads.press("Enter")
         frames(page)
-        assert said.inner_text() == count
+        assert said.inner_text() == which
 
 
 def test_the_same_direction_lights_up_in_curve_matrix_and_label(visit, site):

@@ -62,7 +62,7 @@ function shownHead({ look, heads }, { looks }) {
 function tokenPanels(state, given) {
   const { like, answer, tokens } = untrained(state), [softmax, linear] = given ?? tokens, length = like.length;
   const order = like.map((_, n) => n).sort((a, b) => (a === length - 1) - (b === length - 1) || like[a] - like[b]);
-  const x = { label: "tokens, least to most like the query; last: the query", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
+  const x = { label: "tokens by likeness; the query is last", min: 0, max: length + 1 }, place = order.map((_, i) => i + 1);
   const lead = shownHead(state, softmax), chosen = state.look === lead + 1, look = order.map((n) => softmax.looks[lead][n]);
   const adds = [softmax, linear].map((of) => order.map((n) => (chosen ? of.adds[lead][n] : sum(of.adds.map((each) => each[n])))));
   const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));

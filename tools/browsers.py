@@ -24,7 +24,9 @@ from typing import Any
 import websocket
 from playwright.sync_api import Browser, Error, Playwright, sync_playwright
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+# the same engine without its windows comes first: all tests of pages take a quarter less with it
+SHELL, FONTS = "chromium-headless-shell", "fonts-liberation"  # as Debian names them
+CHROMIUM = (SHELL, "chromium", "chromium-browser", "google-chrome")
 FIREFOX = ("firefox-esr", "firefox")
 CHANNELS = ("chrome", "msedge")  # Playwright knows where macOS and Windows keep them
 QUIET = (
@@ -77,13 +79,13 @@ def see_to_chromium() -> None:
             return chromium(playwright).close()
     except Error:
         root = hasattr(os, "geteuid") and os.geteuid() == 0
-    if root and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "update", "-qq"], check=True)
-        subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], check=True)
-    else:
-        install = [sys.executable, "-m", "playwright", "install", "chromium"]
-        if subprocess.run(install).returncode:
-            sys.exit(f"the tests take a Chromium: none of {', '.join(CHROMIUM)} is on the PATH")
+    debian = root and shutil.which("apt-get")
+    ways = [["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", SHELL, FONTS]]
+    if debian and not any(subprocess.run(way).returncode for way in ways):
+        return
+    install = [sys.executable, "-m", "playwright", "install", "--only-shell", "chromium"]
+    if subprocess.run(install).returncode:
+        sys.exit(f"the tests take a Chromium: none of {', '.join(CHROMIUM)} is on the PATH")
 
 
 class Firefox:

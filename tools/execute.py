@@ -153,6 +153,8 @@ def start(path: Path, out: Path, environment: dict) -> subprocess.Popen:
     command = [sys.executable, "-m", "papermill", str(asked_of(out)), str(out)]
     command += ["--kernel", "python3", "--language", "python", "--no-progress-bar"]
     command += ["--cwd", str(path.parent)]
+    # at its end alone: to write it after each cell takes as long as to start the kernel
+    command += ["--no-request-save-on-cell-execute", "--autosave-cell-every", "0"]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, **pipes, encoding="utf-8", errors="replace", env=environment)
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -10,6 +11,7 @@ import needed
 import prose
 from chapters import recorded
 from docutils import nodes
+from sphinx.domains.std import StandardDomain
 from sphinx.util import logging
 from sphinx.util.fileutil import copy_asset
 
@@ -162,7 +164,21 @@ def stage_downloads(app, error):
         path.with_name(path.name + ".js").write_text(call)
 
 
+class Numbered(StandardDomain):
+    """For each numbered reference Sphinx loads the page that it leads to, a sixth of a build; here once."""
+
+    def _resolve_numref_xref(self, env, *reference):
+        if not hasattr(self, "load"):
+            self.load = cache(env.get_doctree)
+        env.get_doctree = self.load
+        try:
+            return super()._resolve_numref_xref(env, *reference)
+        finally:
+            del env.get_doctree  # of whoever else asks, a page is changed
+
+
 def setup(app):
+    app.add_domain(Numbered, override=True)
     app.connect("config-inited", repository_buttons, priority=900)
     app.connect("source-read", read_marks)
     app.connect("doctree-read", add_alt_texts)

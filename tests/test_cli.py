@@ -603,6 +603,25 @@ def test_outputs_of_other_kinds(in_folder):
     assert History.from_npz("run.npz").final["value"].shape == (1, 5, 5)
 
 
+def test_what_could_not_be_written_is_named_and_nothing_else_is_said_to_be(
+    in_folder, monkeypatch, capsys
+):
+    """That no process could be started was said to be a file that could not be written."""
+
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("pathlib.Path.replace", fails)
+        assert main(["theory", "--save", "f.csv"]) == 1
+    said = "[Errno 28] could not write: No space left on device: 'f.csv'"
+    assert capsys.readouterr() == ("", f"iclcore theory: {said}\n")
+    assert not list(in_folder.iterdir())
+    monkeypatch.setattr("iclcore.cli.theory.task_of", fails)
+    assert main(["theory"]) == 1
+    assert capsys.readouterr().err == "iclcore theory: [Errno 28] No space left on device\n"
+
+
 @pytest.mark.parametrize("kind", ["file", "pipe"])
 def test_writing_is_not_interrupted_but_waiting_is(kind, in_folder, monkeypatch):
     """A named pipe that nobody reads was waited for, and Ctrl-C was only noted."""

@@ -14,7 +14,7 @@ import yaml
 from chapters import chapters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from iclbook import CITE, chapter
+from iclbook import CITE, chapter, plot
 from iclbook.__main__ import main
 from iclcore import __version__
 from iclcore.versions import versions
@@ -148,6 +148,8 @@ def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, caps
         (["nonsense"], "argument NAME: 'nonsense' is no figure; without a name all are listed"),
         (["two.two"], "argument NAME: 'two.two' is no figure; without a name all are listed"),
         (["one.netwrok"], "argument NAME: 'one.netwrok' is no figure; did you mean one.network?"),
+        (["netw"], "argument NAME: 'netw' is no figure; did you mean one.network?"),
+        (["eno.unit"], "argument NAME: 'eno.unit' is no figure; did you mean one.unit?"),
         (["one"], "argument NAME: 'one' is no figure; this chapter has one.unit, one.animation, "
          "one.network, one.kept"),
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
@@ -164,6 +166,16 @@ def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, caps
 def test_what_cannot_be_drawn_is_refused_at_once(one_chapter, monkeypatch, capsys, given, said):
     monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
     assert refused(capsys, *given, *one_chapter) == (2, said)
+
+
+@pytest.mark.parametrize(
+    "rows, given",
+    [([3], "int"), ([["one.unit"]], "str"), ([[[]]], "list"), ([[]], "none"), ([], "none")],
+)
+def test_what_is_no_panel_is_refused_with_one_that_is(rows, given):
+    said = "figure takes panels, as plot.losses([run]) and plot.values(run) are, not"
+    with pytest.raises(TypeError, match=f"^{re.escape(said)} {given}$"):
+        plot.figure(*rows)
 
 
 def test_a_folder_without_chapters_and_a_broken_one_are_named(in_folder, monkeypatch, capsys):

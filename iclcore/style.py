@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.extras import needs
+from iclcore.files import MAKER
 from iclcore.history import History
 
 with needs("plots"):
@@ -40,7 +41,7 @@ DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1
 def png(figure: Canvas, dots: int) -> bytes:
     """The picture as a file, with so many dots an inch."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=dots)
+    figure.savefig(file, format="png", dpi=dots, metadata={"Software": MAKER})
     return file.getvalue()
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numba import config
 
 from iclcore import (
@@ -657,12 +658,13 @@ def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
 
 
 def test_only_what_a_command_wrote_is_replaced(in_folder, capsys):
-    """The arrays that a run trains on were lost by --save, and any note by a picture."""
+    """The arrays that a run trains on were lost by --save, and a picture of one's own by another."""
     data = RegressionTask(dim=2, context=5).sample(20, 1)
     np.savez("own.npz", x=data.x, y=data.y)
     np.savez("odd.npz", record=np.zeros(3), x=data.x, y=data.y)
-    for name in ("note.csv", "note.json", "mine.png", "table.csv"):
+    for name in ("note.csv", "note.json", "table.csv"):
         (in_folder / name).write_text("a, note\n")
+    Figure().savefig("mine.png")
     there = {path: path.read_bytes() for path in in_folder.iterdir()}
     run = "train --model attnS --lr 0.01 --epoch 4 --data own.npz"
     for line, says in {

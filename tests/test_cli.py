@@ -411,6 +411,7 @@ def test_divergence_keeps_the_curve(in_folder, capsys):
     assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 --save d.csv {SMALL}")) == 3
     said = capsys.readouterr().err
     assert "not finite at step" in said and said.endswith("steps before it are kept in d.csv\n")
+    assert said.count("\n") == 1
     assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 {SMALL}")) == 3
     assert capsys.readouterr().err.endswith("steps before it are not kept, without --save\n")
     history = History.from_csv("d.csv")
@@ -445,7 +446,8 @@ def test_multihead(in_folder, capsys):
 def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
     flags = f"--model multihead --engine {engine} --lr 3 --epoch 60 --save d.csv"
     assert main(["train", *shlex.split(flags)]) == 3
-    assert "not finite at step" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "not finite at step" in said and said.count("\n") == 1
     history = History.from_csv("d.csv")
     assert history.ended == "diverged" and np.isfinite(history.loss[:-1]).all()
 

@@ -28,6 +28,7 @@ ONE_CHAPTER = [
     "if size > 9:\n    raise ValueError('size takes at most 9')",
     "if size == 6:\n    import os, signal\n\n    os.kill(os.getpid(), signal.SIGINT)",
     "if size == 7:\n    import not_there",
+    "if size == 8:\n    import warnings\n\n    warnings.warn('too large: \\n  no run ends')",
     DRAWN,
     "<!--caption fig:one-unit-->\nA matrix of $D =$ <!--q size-->3<!--/q--> lines, "
     "and <!--q two-->none<!--/q-->. More of it.",
@@ -247,6 +248,14 @@ def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, o
     assert main(["figure", "one.unit", "--size", "6", *one_chapter]) == 130
     assert capsys.readouterr() == ("", "interrupted: nothing is written\n")
     assert [path.name for path in in_folder.iterdir()] == ["book"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_a_line_and_the_figure_is_drawn(one_chapter, capsys):
+    """Python shows where it came from, and the line of code there."""
+    assert main(["figure", "one.unit", "--size", "8", *one_chapter]) == 0
+    said = capsys.readouterr()
+    assert said.err == "warning: too large: no run ends\n" and said.out.startswith("one.unit.png: ")
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_drawn(

@@ -18,8 +18,7 @@ import numpy as np
 WHOLE = "whole"  # the CSV line that says what follows it
 PART = 10_000  # rows that are text at a time
 # what is at the head of the files that commands write: what is there without it is somebody's own
-MAKER = "iclcore"  # named in pictures, where matplotlib, by which anybody's may be, names itself
-RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", f"Software\0{MAKER}".encode()
+RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", b"Software\0iclcore"
 
 Arrays = dict[str, np.ndarray]
 

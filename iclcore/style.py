@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.extras import needs
-from iclcore.files import MAKER
 from iclcore.history import History
 
 with needs("plots"):
@@ -39,9 +38,9 @@ DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1
 
 
 def png(figure: Canvas, dots: int) -> bytes:
-    """The picture as a file, with so many dots an inch."""
+    """The picture as a file, with so many dots an inch. It names us, for anybody's names matplotlib."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=dots, metadata={"Software": MAKER})
+    figure.savefig(file, format="png", dpi=dots, metadata={"Software": "iclcore"})
     return file.getvalue()
 
 

@@ -221,10 +221,8 @@ def choose(
     """
     choice("engine", engine, ENGINES)
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(
-            "optimizer takes Adam() or GradientDescent(momentum=0.9), after from iclcore import Adam, "
-            f"GradientDescent, not {said(optimizer)}"
-        )
+        takes = "iclcore.Adam() or iclcore.GradientDescent(momentum=0.9)"
+        raise TypeError(f"optimizer takes {takes}, not {said(optimizer)}")
     if engine in AVERAGED and not model.linear:
         raise ValueError(f"engine {engine} takes linear models: softmax has no finite moments")
     if engine == "auto" and not model.linear:

@@ -331,8 +331,7 @@ for wrong in (
 def test_a_wrong_kind_is_refused_in_a_line():
     """In a process of its own: here the shapes of all arguments are checked before."""
     done = subprocess.run([sys.executable, "-c", WRONG_KINDS], capture_output=True, text=True)
-    rule = "optimizer takes Adam() or GradientDescent(momentum=0.9), after"
-    rule += " from iclcore import Adam, GradientDescent,"
+    rule = "optimizer takes iclcore.Adam() or iclcore.GradientDescent(momentum=0.9),"
     assert not done.stderr and done.stdout.splitlines() == [
         "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
         "data takes Sequences or RegressionTask or Moments, not ndarray",

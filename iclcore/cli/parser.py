@@ -170,10 +170,7 @@ def alike(unknown: str, parser: Parser, others: Parser | None = None) -> str:
 # -- the flags of each command --------------------------------------------------------------------
 
 RECORD, FORMULAS = b'{\n  "settings": ', b'# {"task": '  # heads of --json, and of theory --save
-DESCRIPTION = (
-    "The published experiments on in-context learning, their sweeps and formulas. The book's figures: "
-    "python -m iclbook figure."
-)
+DESCRIPTION = "Published runs, sweeps and formulas. The book's figures: python -m iclbook figure."
 
 
 def build_parser(multihead: bool = False) -> Parser:

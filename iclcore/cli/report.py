@@ -39,8 +39,7 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 def drawing(options: argparse.Namespace, torch: bool) -> ModuleType | None:
-    """What draws the picture: loaded before the run, lest it be missing after. If the run takes ``torch``,
-    one line names both."""
+    """What draws the picture: loaded before the run, lest it be missing after. One line names torch too."""
     if not options.show:
         return None
     with needs("torch,plots" if torch else "plots"):

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
             "--lr",
             f"takes at most {offered(limit)} with this model and task; {plan.lr:g} diverges",
         )
-    picture = drawing(options, torch=plan.drawn or plan.kind in BY_TORCH)
+    picture = drawing(options, plan.kind in BY_TORCH or not (plan.own or plan.count is None))
     try:
         starts = prepare([plan])
     except ValueError as error:  # numbers whose averages are none

@@ -84,11 +84,6 @@ class Plan:
         return isinstance(self.data, Sequences)
 
     @property
-    def drawn(self) -> bool:
-        """Whether its data is a published draw."""
-        return not self.own and self.sequences is not None
-
-    @property
     def task(self) -> RegressionTask | None:
         """What the sequences are drawn from; None of arrays of one's own."""
         return self.data.task if self.own else self.data
@@ -199,10 +194,11 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
     taken once."""
     first, clock = runs[0], time.perf_counter()
     draw, sets = None, {"loss": first.data}
-    if first.drawn:
+    drawn = not first.own and first.sequences is not None
+    if drawn:
         from iclcore import reference  # loads torch
     loaded = time.perf_counter()
-    if first.drawn:
+    if drawn:
         draw = reference.sample(first.data, first.sequences, first.seed, first.tests)
         sets = {"loss": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
     seconds = {"loading": loaded - clock, "data": time.perf_counter() - loaded}

@@ -18,7 +18,7 @@ import numpy as np
 WHOLE = "whole"  # the CSV line that says what follows it
 PART = 10_000  # rows that are text at a time
 # what is at the head of the files that commands write: what is there without it is somebody's own
-RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", b"Software\0Matplotlib"
+RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", b"Software\0iclcore"
 
 Arrays = dict[str, np.ndarray]
 
@@ -169,17 +169,21 @@ def write_whole(path: str | Path, write: Callable) -> None:
     """Write beside and rename: a file is there whole or not at all. A link is followed, the permissions
     of a file that was there are kept; what is no file, as a pipe or a device, is written to directly."""
     path = Path(path)
-    if is_stream(path):
-        with open(path, "wb") as file:
-            write(file)
-        return
-    path = target(path)
-    with beside(path) as partial:
-        with open(partial, "wb") as file:
-            write(file)
-        if path.exists():
-            copymode(path, partial)
-        partial.replace(path)
+    try:
+        if is_stream(path):
+            with open(path, "wb") as file:
+                write(file)
+            return
+        real = target(path)
+        with beside(real) as partial:
+            with open(partial, "wb") as file:
+                write(file)
+            if real.exists():
+                copymode(real, partial)
+            partial.replace(real)
+    except OSError as error:  # of the file that was asked for; an open one's does not name it
+        why = f"could not write: {error.strerror or error}"
+        raise OSError(error.errno or errno.EIO, why, str(path)) from None
 
 
 def is_stream(path: Path) -> bool:
@@ -210,10 +214,7 @@ def beside(path: Path) -> Iterator[Path]:
     """A new file in the folder of ``path``, NAME.xxxxxxxx.partial with eight random digits: no file
     that was there is touched. If it still has that name at the end, it is removed."""
     partial = path.with_name(f"{path.name}.{token_hex(4)}.partial")
-    try:
-        partial.touch(exist_ok=False)
-    except OSError as error:  # which is of the file that was asked for
-        raise type(error)(error.errno, error.strerror, str(path)) from None
+    partial.touch(exist_ok=False)
     try:
         yield partial
     finally:

@@ -53,10 +53,6 @@ def train(
     being finite ends the run, and a warning says so; Ctrl-C keeps what was recorded.
     """
     trainable("model", model)
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(
-            f"optimizer takes GradientDescent() or Adam(), from iclcore import both, not {said(optimizer)}"
-        )
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr, SINGLE))
     if seed is not None:
         seed = int(whole("seed", seed, least=0))
@@ -224,6 +220,9 @@ def choose(
     anything but gradient descent, which is all that rows have, goes by autograd.
     """
     choice("engine", engine, ENGINES)
+    if not isinstance(optimizer, Optimizer):
+        takes = "iclcore.Adam() or iclcore.GradientDescent(momentum=0.9)"
+        raise TypeError(f"optimizer takes {takes}, not {said(optimizer)}")
     if engine in AVERAGED and not model.linear:
         raise ValueError(f"engine {engine} takes linear models: softmax has no finite moments")
     if engine == "auto" and not model.linear:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numba import config
 
 from iclcore import (
@@ -410,6 +411,7 @@ def test_divergence_keeps_the_curve(in_folder, capsys):
     assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 --save d.csv {SMALL}")) == 3
     said = capsys.readouterr().err
     assert "not finite at step" in said and said.endswith("steps before it are kept in d.csv\n")
+    assert said.count("\n") == 1
     assert main(shlex.split(f"train --lr 0.03 --init 0.5 --head 8 {SMALL}")) == 3
     assert capsys.readouterr().err.endswith("steps before it are not kept, without --save\n")
     history = History.from_csv("d.csv")
@@ -444,7 +446,8 @@ def test_multihead(in_folder, capsys):
 def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
     flags = f"--model multihead --engine {engine} --lr 3 --epoch 60 --save d.csv"
     assert main(["train", *shlex.split(flags)]) == 3
-    assert "not finite at step" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "not finite at step" in said and said.count("\n") == 1
     history = History.from_csv("d.csv")
     assert history.ended == "diverged" and np.isfinite(history.loss[:-1]).all()
 
@@ -603,6 +606,25 @@ def test_outputs_of_other_kinds(in_folder):
     assert History.from_npz("run.npz").final["value"].shape == (1, 5, 5)
 
 
+def test_what_could_not_be_written_is_named_and_nothing_else_is_said_to_be(
+    in_folder, monkeypatch, capsys
+):
+    """That no process could be started was said to be a file that could not be written."""
+
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr("pathlib.Path.replace", fails)
+        assert main(["theory", "--save", "f.csv"]) == 1
+    said = "[Errno 28] could not write: No space left on device: 'f.csv'"
+    assert capsys.readouterr() == ("", f"iclcore theory: {said}\n")
+    assert not list(in_folder.iterdir())
+    monkeypatch.setattr("iclcore.cli.theory.task_of", fails)
+    assert main(["theory"]) == 1
+    assert capsys.readouterr().err == "iclcore theory: [Errno 28] No space left on device\n"
+
+
 @pytest.mark.parametrize("kind", ["file", "pipe"])
 def test_writing_is_not_interrupted_but_waiting_is(kind, in_folder, monkeypatch):
     """A named pipe that nobody reads was waited for, and Ctrl-C was only noted."""
@@ -638,12 +660,13 @@ def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
 
 
 def test_only_what_a_command_wrote_is_replaced(in_folder, capsys):
-    """The arrays that a run trains on were lost by --save, and any note by a picture."""
+    """The arrays that a run trains on were lost by --save, and a picture of one's own by another."""
     data = RegressionTask(dim=2, context=5).sample(20, 1)
     np.savez("own.npz", x=data.x, y=data.y)
     np.savez("odd.npz", record=np.zeros(3), x=data.x, y=data.y)
-    for name in ("note.csv", "note.json", "mine.png", "table.csv"):
+    for name in ("note.csv", "note.json", "table.csv"):
         (in_folder / name).write_text("a, note\n")
+    Figure().savefig("mine.png")
     there = {path: path.read_bytes() for path in in_folder.iterdir()}
     run = "train --model attnS --lr 0.01 --epoch 4 --data own.npz"
     for line, says in {

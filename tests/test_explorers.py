@@ -48,10 +48,11 @@ def test_a_page_gets_a_picture_and_the_whole_state(kind):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"heads": 99}, "heads"),
-        ({"eigenvalues": [0.5]}, "eigenvalues"),
-        ({"eigenvalues": [0.5, -1.0]}, "eigenvalues"),
-        ({"layers": 2}, "RankOne takes eigenvalues, init, heads"),
+        ({"heads": 99}, r"^heads takes a whole number from 1 to 10, not 99$"),
+        ({"init": -1}, r"^init takes a number from 0.003 to 0.3, not -1$"),
+        ({"eigenvalues": [0.5]}, r"^eigenvalues takes a list of 2 to 8 numbers from 0.01 to 0.8, "),
+        ({"eigenvalues": [0.5, -1.0]}, r"^eigenvalues takes .* 0.8, not \[0.5, -1.0\]$"),
+        ({"spectrum": [0.5, 0.2]}, "^RankOne takes eigenvalues, init, heads.*, not spectrum$"),
     ],
 )
 def test_a_setting_out_of_range_is_refused(settings, says):
@@ -61,6 +62,14 @@ def test_a_setting_out_of_range_is_refused(settings, says):
     with pytest.raises((TraitError, AttributeError), match=says):
         for name, value in settings.items():
             setattr(explorer, name, value)
+    assert repr(explorer) == repr(explorers.RankOne())
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
+def test_every_control_says_what_it_takes(kind):
+    for key in kind.keys_moved():
+        with pytest.raises(TraitError, match=rf"^{key} takes (a|one of) .*, not None$"):
+            kind(**{key: None})
 
 
 def test_a_module_outside_the_bundles_grammar_is_refused(tmp_path, monkeypatch):

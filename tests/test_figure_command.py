@@ -14,7 +14,7 @@ import yaml
 from chapters import chapters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from iclbook import CITE, chapter
+from iclbook import CITE, chapter, plot
 from iclbook.__main__ import main
 from iclcore import __version__
 from iclcore.versions import versions
@@ -28,6 +28,7 @@ ONE_CHAPTER = [
     "if size > 9:\n    raise ValueError('size takes at most 9')",
     "if size == 6:\n    import os, signal\n\n    os.kill(os.getpid(), signal.SIGINT)",
     "if size == 7:\n    import not_there",
+    "if size == 8:\n    import warnings\n\n    warnings.warn('too large: \\n  no run ends')",
     DRAWN,
     "<!--caption fig:one-unit-->\nA matrix of $D =$ <!--q size-->3<!--/q--> lines, "
     "and <!--q two-->none<!--/q-->. More of it.",
@@ -148,6 +149,8 @@ def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, caps
         (["nonsense"], "argument NAME: 'nonsense' is no figure; without a name all are listed"),
         (["two.two"], "argument NAME: 'two.two' is no figure; without a name all are listed"),
         (["one.netwrok"], "argument NAME: 'one.netwrok' is no figure; did you mean one.network?"),
+        (["netw"], "argument NAME: 'netw' is no figure; did you mean one.network?"),
+        (["eno.unit"], "argument NAME: 'eno.unit' is no figure; did you mean one.unit?"),
         (["one"], "argument NAME: 'one' is no figure; this chapter has one.unit, one.animation, "
          "one.network, one.kept"),
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
@@ -164,6 +167,16 @@ def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, caps
 def test_what_cannot_be_drawn_is_refused_at_once(one_chapter, monkeypatch, capsys, given, said):
     monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
     assert refused(capsys, *given, *one_chapter) == (2, said)
+
+
+@pytest.mark.parametrize(
+    "rows, given",
+    [([3], "int"), ([["one.unit"]], "str"), ([[[]]], "list"), ([[]], "none"), ([], "none")],
+)
+def test_what_is_no_panel_is_refused_with_one_that_is(rows, given):
+    said = "figure takes panels, as plot.losses([run]) and plot.values(run) are, not"
+    with pytest.raises(TypeError, match=f"^{re.escape(said)} {given}$"):
+        plot.figure(*rows)
 
 
 def test_a_folder_without_chapters_and_a_broken_one_are_named(in_folder, monkeypatch, capsys):
@@ -235,6 +248,14 @@ def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, o
     assert main(["figure", "one.unit", "--size", "6", *one_chapter]) == 130
     assert capsys.readouterr() == ("", "interrupted: nothing is written\n")
     assert [path.name for path in in_folder.iterdir()] == ["book"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_a_line_and_the_figure_is_drawn(one_chapter, capsys):
+    """Python shows where it came from, and the line of code there."""
+    assert main(["figure", "one.unit", "--size", "8", *one_chapter]) == 0
+    said = capsys.readouterr()
+    assert said.err == "warning: too large: no run ends\n" and said.out.startswith("one.unit.png: ")
 
 
 def test_a_place_that_cannot_be_written_is_told_before_anything_is_drawn(

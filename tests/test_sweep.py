@@ -1,7 +1,9 @@
 """Sweeps on this machine: resumed, reported, never misread; and grids that are refused."""
 
+import csv
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -444,6 +446,20 @@ def test_the_legend_of_a_sweeps_picture_names_colours_in_order(many, tmp_path):
     assert len(colors) == 2 * many
     for line in legend.get_lines():
         assert sum(np.array_equal(line.get_color(), color) for color in colors) == 2
+
+
+def test_a_row_has_the_columns_that_the_page_reads_and_leads_to_its_run(tmp_path):
+    page = (Path(__file__).parent.parent / "book" / "reproduce.md").read_text()
+    (block,) = re.findall(r"```python\n(import pandas.*?)```", page, re.DOTALL)
+    sweep(grid(BASE, rank=(1, 2), seed=(3, 4)), tmp_path / "out")
+    rows = list(csv.DictReader((tmp_path / "out" / "table.csv").read_text().splitlines()))
+    named = set(re.findall(r"\(\"(\w+)\"\)|\[\"(\w+)\"\]", block))
+    assert {a or b for a, b in named} == {"rank", "loss", "run"} <= rows[0].keys()
+    (file,) = re.findall(r'from_npz\(f"runs/(.*?)"\)', block)
+    for row in rows:
+        history = History.from_npz(tmp_path / "out" / file.format(worst=row["run"]))
+        assert float(row["loss"]) == history.loss[-1]
+        assert (row["seed"], row["rank"]) == (str(history.seed), str(history.model.rank))
 
 
 def test_a_second_sweep_in_a_folder_says_what_its_table_has_not(in_folder, capsys):

@@ -308,7 +308,8 @@ def test_refusals(wrong, says):
 
 
 WRONG_KINDS = """
-from iclcore import MergedAttention, RegressionTask, train
+from iclcore import Adam, MergedAttention, RegressionTask, train
+from iclcore.sweep import Plan
 task, model = RegressionTask(dim=3, context=6), MergedAttention()
 data = task.sample(3)
 for wrong in (
@@ -317,6 +318,8 @@ for wrong in (
     lambda: train(model, (data.x, data.y), 5, 0.1),
     lambda: train(model, data, 5, 0.1, start=[1]),
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
+    lambda: train(model, data, 5, 0.1, optimizer="adam"),
+    lambda: Plan(data, model, optimizer=Adam),
 ):
     try:
         wrong()
@@ -328,10 +331,12 @@ for wrong in (
 def test_a_wrong_kind_is_refused_in_a_line():
     """In a process of its own: here the shapes of all arguments are checked before."""
     done = subprocess.run([sys.executable, "-c", WRONG_KINDS], capture_output=True, text=True)
+    rule = "optimizer takes iclcore.Adam() or iclcore.GradientDescent(momentum=0.9),"
     assert not done.stderr and done.stdout.splitlines() == [
         "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
         "data takes Sequences or RegressionTask or Moments, not ndarray",
         "data takes Sequences or RegressionTask or Moments, not tuple",
         "start takes Mapping, not list",
         "test takes Sequences or RegressionTask or Moments, not int",
+        *(f"{rule} not {given}" for given in ("'adam'", "<class 'iclcore.optimisers.Adam'>")),
     ]

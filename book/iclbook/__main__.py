@@ -140,19 +140,24 @@ def unused(name: str, suffix: str) -> Path:
 
 def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
     """The figure, and the cells of its chapter."""
-    stem = name.partition(".")[0]
-    path = in_folder(folder).get(stem)
-    cells = chapter.read(path) if path else []
+    stem, chapters = name.partition(".")[0], in_folder(folder)
+    cells = chapter.read(chapters[stem]) if stem in chapters else []
     known = chapter.figures(stem, cells)
-    if name not in known:
-        close = difflib.get_close_matches(
-            name, known or [f"{each}." for each in in_folder(folder)], 1
+    if name in known:
+        return known[name], cells
+    hint = f"; this chapter has {', '.join(known)}"
+    if name != stem or not known:
+        there = known or [
+            each
+            for own, path in chapters.items()
+            for each in chapter.figures(own, chapter.read(path))
+        ]
+        close = [each for each in there if each.partition(".")[2].startswith(name)]
+        close = close or difflib.get_close_matches(name, there, 1)
+        hint = (
+            f"; did you mean {' or '.join(close)}?" if close else "; without a name all are listed"
         )
-        hint = f"; did you mean {close[0]}?" if close else "; without a name all are listed"
-        if name == stem and known:
-            hint = f"; this chapter has {', '.join(known)}"
-        raise ValueError(f"argument NAME: {name!r} is no figure{hint}")
-    return known[name], cells
+    raise ValueError(f"argument NAME: {name!r} is no figure{hint}")
 
 
 def in_folder(folder: Path) -> dict[str, Path]:

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     schedule = spectral.FIGURE_1
     if options.lr is not None:
         schedule = ((options.steps * options.lr, options.lr),)
-    picture = drawing(options)
+    picture = drawing(options, options.engine == "full")
     settings = {"batch": options.batch, "seed": options.seed}
     if options.start == "published":
         history = multihead.train_published(task, schedule, **settings)

@@ -46,8 +46,8 @@ def attempt(act: Callable[[], int], parser: Parser, kept: str = "nothing is writ
     except BrokenPipeError:  # the reader of a pipe left
         sys.stdout = None
         return 0
-    except OSError as error:  # a full disk
-        print(f"{parser.prog}: could not write: {error}", file=sys.stderr)
+    except OSError as error:  # a full disk, no more processes: which, it says itself
+        print(f"{parser.prog}: {error}", file=sys.stderr)
         sys.stdout = None
         return 1
 
@@ -170,7 +170,7 @@ def alike(unknown: str, parser: Parser, others: Parser | None = None) -> str:
 # -- the flags of each command --------------------------------------------------------------------
 
 RECORD, FORMULAS = b'{\n  "settings": ', b'# {"task": '  # heads of --json, and of theory --save
-DESCRIPTION = "The published experiments on in-context learning, their sweeps and formulas."
+DESCRIPTION = "Published runs, sweeps and formulas. The book's figures: python -m iclbook figure."
 
 
 def build_parser(multihead: bool = False) -> Parser:

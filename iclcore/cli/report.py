@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iclcore.cli.parser import Refused, writable
+from iclcore.extras import needs
 from iclcore.files import PICTURE, is_stream, write_whole
 from iclcore.history import History
 from iclcore.interrupts import noted
@@ -37,11 +38,12 @@ def check_files(options: argparse.Namespace) -> None:
             raise Refused(name, f"takes a file of its own, not that of {other}, {real.name}")
 
 
-def drawing(options: argparse.Namespace) -> ModuleType | None:
-    """What draws the picture: loaded before the run, lest it be missing after."""
+def drawing(options: argparse.Namespace, torch: bool) -> ModuleType | None:
+    """What draws the picture: loaded before the run, lest it be missing after. One line names torch too."""
     if not options.show:
         return None
-    from iclcore import picture
+    with needs("torch,plots" if torch else "plots"):
+        from iclcore import picture
 
     return picture
 

@@ -15,6 +15,7 @@ from iclcore.models import feature_count
 from iclcore.optimisers import PLAIN
 from iclcore.sweep.plan import Plan, carry_out, prepare
 from iclcore.task import Sequences
+from iclcore.trainer import BY_TORCH
 
 # flags of a published draw, by what they are in Python; arrays of one's own have all these by themselves
 DRAW = {
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
             "--lr",
             f"takes at most {offered(limit)} with this model and task; {plan.lr:g} diverges",
         )
-    picture = drawing(options)
+    picture = drawing(options, plan.kind in BY_TORCH or not (plan.own or plan.count is None))
     try:
         starts = prepare([plan])
     except ValueError as error:  # numbers whose averages are none

@@ -117,10 +117,30 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A misspelt setting would be kept, and move nothing."""
+        """A misspelt setting would be kept, and move nothing; of what is in a list traitlets says no name."""
         if not name.startswith("_") and not hasattr(type(self), name):
             raise AttributeError(self._takes(name))
-        super().__setattr__(name, value)
+        try:
+            super().__setattr__(name, value)
+        except traitlets.TraitError:
+            if name not in self.keys_moved():
+                raise
+            said = " ".join(repr(value).split())
+            raise traitlets.TraitError(f"{name} takes {self._range(name)}, not {said}") from None
+
+    def _range(self, key: str) -> str:
+        """What a control can be set to, in the words of the package's own refusals."""
+        tag = self.trait_metadata_of(key)
+        if tag["type"] == "choice":
+            return f"one of {', '.join(map(repr, tag['options']))}"
+        if tag["type"] == "points":
+            return (
+                f"a list of three numbers, which, x and y, for each of at most {tag['most']} points"
+            )
+        span = f"from {tag['min']} to {tag['max']}"
+        if tag["type"] == "spectrum":
+            return f"a list of {tag['least']} to {tag['most']} numbers {span}"
+        return f"a whole number {span}" if tag["type"] == "whole" else f"a number {span}"
 
     @classmethod
     def _takes(cls, unknown: str) -> str:

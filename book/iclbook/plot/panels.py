@@ -3,7 +3,7 @@
 ``figure`` puts panels in rows and joins what they say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,8 +29,14 @@ class Panel:
 @drawn
 def figure(*rows: Panel | Sequence[Panel], width: float | None = None) -> Figure:
     """Panels in rows, with letters if there are several, and one alt text."""
-    grid = [[row] if isinstance(row, Panel) else list(row) for row in rows]
+    grid = [list(row) if isinstance(row, Iterable) else [row] for row in rows]
     panels = [panel for row in grid for panel in row]
+    for each in panels or [None]:
+        if not isinstance(each, Panel):
+            given = type(each).__name__ if panels else "none"
+            raise TypeError(
+                f"figure takes panels, as plot.losses([run]) and plot.values(run) are, not {given}"
+            )
     alone = len(panels) == 1
     heights = [max(panel.height for panel in row) for row in grid]
     size = width or (panels[0].width if alone else 8.0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from iclcore import theory
 from iclcore.extras import needs
-from iclcore.history import History
+from iclcore.history import History, thin
 from iclcore.spectral import share, spectra
 from iclcore.style import DASHED, ORANGE, PALETTE, PINK, Picture, canvas, curve, drawn, levels
 from iclcore.sweep import Plan, Swept
@@ -65,7 +65,7 @@ def multihead_run(history: History, task: MultiTask) -> Picture:
         times = np.linspace(0, part * t[-1], 201)
         path = flow(task, omega[0], mu[0], times, history.settings["width"])
     figure, axes = canvas(columns=3, width=9.6)
-    shown = np.unique(np.linspace(0, len(t) - 1, 2000).astype(int))
+    shown = thin(len(t))
     axes[0].plot(t[shown], history.loss[shown], color=PINK, linewidth=0.8)
     for panel, values, name in ((axes[1], omega, r"$\omega$"), (axes[2], mu, r"$\mu$")):
         for i in range(task.tasks):

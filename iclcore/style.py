@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.extras import needs
-from iclcore.history import History
+from iclcore.history import History, thin
 
 with needs("plots"):
     import matplotlib as mpl
@@ -87,8 +87,7 @@ def levels(
 def curve(
     axes: Axes, history: History, name: str = "loss", rate: float | None = None, **style
 ) -> None:
-    """One recorded series against steps, or time at this learning rate; no more points than a
-    picture can show."""
-    shown = np.unique(np.linspace(0, len(history.steps) - 1, 2000).astype(int))
+    """One recorded series against steps, or time at this learning rate."""
+    at = thin(len(history.steps))
     x = history.steps if rate is None else rate * history.steps
-    axes.plot(x[shown], history.series[name][shown], **style)
+    axes.plot(x[at], history.series[name][at], **style)

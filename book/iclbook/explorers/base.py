@@ -18,6 +18,7 @@ from iclbook.explorers import bundle
 from iclbook.plot.style import DOTS, Figure, png
 from iclbook.plot.trace import trace
 from iclcore.files import write_whole
+from iclcore.history import thin
 
 WIDTH = 880  # of the static picture, in CSS pixels
 
@@ -201,17 +202,12 @@ class Explorer(anywidget.AnyWidget):
         return data, {**metadata, "text/html": {"trace": trace(figure.figure)}}
 
 
-def shown(array: np.ndarray, points: int = 600) -> np.ndarray:
-    """Indices of no more points than a picture can show."""
-    return np.unique(np.linspace(0, len(array) - 1, points).astype(int))
-
-
 def overlay(
     panel: int, name: str, y: np.ndarray, x: np.ndarray | None = None, color: int = 3, dots: int = 0
 ) -> dict:
     """A series to draw over a panel of the page; ``x`` left out, it has a value a step."""
     x = np.arange(len(y)) if x is None else np.asarray(x)
-    index = shown(x, 400)
+    index = thin(len(x), 400)
     index = index[np.isfinite(y[index])]
     line = {"x": x[index].tolist(), "y": y[index].tolist()}
     return {"panel": panel, "name": name, "color": color, "dots": dots, **line}

@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from iclbook.measure.curves import crossing, thin
+from iclbook.measure.curves import crossing
 from iclcore import History, RegressionTask, theory
+from iclcore.history import thin
 from iclcore.optimisers import PLAIN
 from iclcore.theory import Drop
 

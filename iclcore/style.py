@@ -13,6 +13,7 @@ from iclcore.history import History, thin
 with needs("plots"):
     import matplotlib as mpl
     from matplotlib.axes import Axes
+    from matplotlib.colors import to_hex
     from matplotlib.figure import Figure as Canvas
 
 # goes by the clock: a busy machine would write it under a picture, and an idle one not
@@ -35,6 +36,13 @@ drawn = mpl.rc_context(
     STYLE
 )  # a decorator: in the book's style, whatever the reader's own settings are
 DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
+
+
+def colours(count: int) -> list:
+    """As many colours as there are things: the palette's, beyond it shades that differ in lightness."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    return [to_hex(c) for c in mpl.colormaps["viridis"](np.linspace(0, 0.95, count))]
 
 
 def png(figure: Canvas, dots: int) -> bytes:

@@ -61,9 +61,9 @@ def triples(moved: list[float]) -> list[tuple[int, float, float]]:
     return [(int(i), x, y) for i, x, y in zip(moved[::3], moved[1::3], moved[2::3], strict=True)]
 
 
-def position(value: float = 1.0) -> traitlets.Float:
-    """How far through the run the time bar stands: 0 at the start, 1 at the end."""
-    return real(value, "time", 0, 1)
+def position() -> traitlets.Float:
+    """How far through the run the time bar stands: 0 at the start, 1 at the end, where it is at first."""
+    return real(1.0, "time", 0, 1)
 
 
 def preset(name: str, look: str, **settings: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore.checks import SINGLE, instance, whole
-from iclcore.history import History
+from iclcore.history import History, thin
 from iclcore.interrupts import noted
 from iclcore.models import Factors, Model, Weights, feature_count, flat, parted, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
@@ -136,7 +136,7 @@ def past_edge(
         return None
     wild = rise
     while wild - calm > 1:
-        steps = np.unique(np.linspace(0, wild - calm, AT_A_TIME).astype(int)).tolist()
+        steps = thin(wild - calm + 1, AT_A_TIME).tolist()
         kept = weights_at(steps, start)
         low, high = 0, len(steps) - 1
         while high - low > 1:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from jaxtyping import Int
 
 from iclcore.files import Arrays, Damaged, read_csv, read_npz, reading, write_csv, write_npz
 from iclcore.models import MODELS, Model, predictor
@@ -183,6 +184,12 @@ class History:
                 kind, name = key.split("/", 1)
                 groups[kind][name] = arrays.pop(key)
             return _checked(groups.pop(SERIES), record, **groups, **arrays)
+
+
+def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:
+    """At most so many of ``count`` rows, evenly spread, the first and the last among them; left out, as
+    many as a picture can show."""
+    return np.unique(np.linspace(0, count - 1, points).astype(int))
 
 
 def describe(*parts: object) -> dict:

@@ -268,8 +268,3 @@ def predictor(factors: Factors) -> np.ndarray:
     if v.shape[-2] != 1:
         raise ValueError(f"predictor takes one output, not {v.shape[-2]}")
     return np.einsum("...hda,...h->...ad", w[..., : w.shape[-2]], v[..., 0, -1])
-
-
-def values(factors: Factors) -> np.ndarray:
-    """The value weight v_h that multiplies β: the last entry of each head's value matrix, (H,)."""
-    return factors[-1][:, -1, -1]

@@ -25,9 +25,7 @@ class Network(nn.Module):
     ``predict`` makes the prediction, but for the divisor, of what is ``given``.
     """
 
-    def __init__(
-        self, model: Model, weights: Weights, outputs: int, precision: torch.dtype = torch.float64
-    ):
+    def __init__(self, model: Model, weights: Weights, outputs: int, precision: torch.dtype):
         super().__init__()
         self.softmax, self.divisor, self.outputs = model.softmax, model.divisor, outputs
         for name, stack in weights.items():

@@ -3,15 +3,11 @@
 import numpy as np
 
 from iclcore import theory
-from iclcore.extras import needs
-from iclcore.history import History
+from iclcore.history import History, thin
 from iclcore.spectral import share, spectra
-from iclcore.style import DASHED, ORANGE, PALETTE, PINK, Picture, canvas, curve, drawn, levels
+from iclcore.style import DASHED, ORANGE, PINK, Picture, canvas, colours, curve, drawn, levels
 from iclcore.sweep import Plan, Swept
 from iclcore.theory.multihead import MultiTask, flow
-
-with needs("plots"):
-    import matplotlib as mpl
 
 MOST_CURVES = 400  # of a sweep: more are a blot
 MOST_NAMED = 12  # lines of a legend
@@ -65,11 +61,10 @@ def multihead_run(history: History, task: MultiTask) -> Picture:
         times = np.linspace(0, part * t[-1], 201)
         path = flow(task, omega[0], mu[0], times, history.settings["width"])
     figure, axes = canvas(columns=3, width=9.6)
-    shown = np.unique(np.linspace(0, len(t) - 1, 2000).astype(int))
+    shown = thin(len(t))
     axes[0].plot(t[shown], history.loss[shown], color=PINK, linewidth=0.8)
     for panel, values, name in ((axes[1], omega, r"$\omega$"), (axes[2], mu, r"$\mu$")):
-        for i in range(task.tasks):
-            color = PALETTE[i % len(PALETTE)]
+        for i, color in enumerate(colours(task.tasks)):
             lines = panel.plot(t[shown], values[shown, :, i], color=color)
             lines[0].set_label(f"task {i + 1}")
         panel.set(ylabel=f"{name} of each head and task")
@@ -99,14 +94,11 @@ def swept(found: Swept) -> Picture:
     for run in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
         groups.setdefault(run.row.get(name), []).append(run)
     values = sorted(groups, key=lambda v: (0, v) if isinstance(v, (int, float)) else (1, str(v)))
-    colors = PALETTE
-    if len(values) > len(PALETTE):
-        colors = mpl.colormaps["viridis"](np.linspace(0, 0.95, len(values)))
     # of more than fit beside the panel the first, the last and some between, as their colours are
     few = len(values) if len(values) <= MOST_NAMED else MOST_NAMED // 2
     named = {values[i] for i in np.linspace(0, len(values) - 1, few).astype(int)}
     figure, panel = canvas()
-    for value, color in zip(values, colors, strict=False):
+    for value, color in zip(values, colours(len(values)), strict=True):
         label = str(value) if value in named else None
         for run in groups[value]:
             history = found.history(run)

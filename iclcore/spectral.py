@@ -38,11 +38,9 @@ def draw(
     return r, rng.standard_normal((sequences, task.tasks, context))
 
 
-def random_start(
-    task: MultiTask, heads: int, rng: np.random.Generator, spread: float = 0.5
-) -> tuple[PerHead, PerHead]:
+def random_start(task: MultiTask, heads: int, rng: np.random.Generator) -> tuple[PerHead, PerHead]:
     """ω and μ log-normal around .01 and .05, the scale of ``aligned_start`` without its lean."""
-    omega, mu = np.exp(spread * rng.normal(size=(2, heads, task.tasks)))
+    omega, mu = np.exp(0.5 * rng.normal(size=(2, heads, task.tasks)))
     return 0.01 * omega, 0.05 * mu
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.extras import needs
-from iclcore.history import History
+from iclcore.history import History, thin
 
 with needs("plots"):
     import matplotlib as mpl
     from matplotlib.axes import Axes
+    from matplotlib.colors import to_hex
     from matplotlib.figure import Figure as Canvas
 
 # goes by the clock: a busy machine would write it under a picture, and an idle one not
@@ -35,6 +36,13 @@ drawn = mpl.rc_context(
     STYLE
 )  # a decorator: in the book's style, whatever the reader's own settings are
 DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
+
+
+def colours(count: int) -> list:
+    """As many colours as there are things: the palette's, beyond it shades that differ in lightness."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    return [to_hex(c) for c in mpl.colormaps["viridis"](np.linspace(0, 0.95, count))]
 
 
 def png(figure: Canvas, dots: int) -> bytes:
@@ -87,8 +95,7 @@ def levels(
 def curve(
     axes: Axes, history: History, name: str = "loss", rate: float | None = None, **style
 ) -> None:
-    """One recorded series against steps, or time at this learning rate; no more points than a
-    picture can show."""
-    shown = np.unique(np.linspace(0, len(history.steps) - 1, 2000).astype(int))
+    """One recorded series against steps, or time at this learning rate."""
+    at = thin(len(history.steps))
     x = history.steps if rate is None else rate * history.steps
-    axes.plot(x[shown], history.series[name][shown], **style)
+    axes.plot(x[at], history.series[name][at], **style)

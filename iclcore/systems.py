@@ -2,8 +2,7 @@
 
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,10 +12,9 @@ STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 
 
 @contextmanager
-def held(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]:
+def held(path: Path) -> Iterator[None]:
     """A file or folder for this process alone, until it ends, however that comes. Where another has it,
-    BlockingIOError, or ``wait`` is called and its end awaited. Windows, where no folder can be opened,
-    locks a file ``.lock`` in it."""
+    BlockingIOError. Windows, where no folder can be opened, locks a file ``.lock`` in it."""
     try:
         import fcntl
     except ModuleNotFoundError:
@@ -36,24 +34,10 @@ def held(path: Path, wait: Callable[[], None] | None = None) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     try:
-        try:
-            take()
-        except BlockingIOError:
-            if not wait:
-                raise
-            wait()
-            _again(take)
+        take()
         yield
     finally:
         os.close(handle)
-
-
-def _again(take: Callable[[], None]) -> None:
-    while True:
-        try:
-            return take()
-        except BlockingIOError:
-            time.sleep(0.1)
 
 
 def memory() -> int:

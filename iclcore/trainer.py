@@ -208,8 +208,8 @@ def descend(
 
 def choose(
     model: Model,
-    engine: str = "auto",
-    sizes: tuple[int, int] | None = None,
+    engine: str,
+    sizes: tuple[int, int] | None,
     task: RegressionTask | None = None,
     optimizer: Optimizer = PLAIN,
 ) -> str:

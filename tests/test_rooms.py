@@ -29,7 +29,7 @@ ROOMS = {
 }
 ORDER = {name: level for level, room in enumerate(ROOMS.values()) for name in room.split()}
 # libraries that only one module or room knows
-KNOWN_BY = {"matplotlib": {"style", "picture", "cli/report"}, "distributed": {"sweep/workers"}}
+KNOWN_BY = {"matplotlib": {"style", "cli/report"}, "distributed": {"sweep/workers"}}
 KNOWN_BY |= {"pyarrow": {"sweep/folder"}}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

@@ -103,8 +103,10 @@ def test_a_lock_is_one_processs_and_ends_with_it(tmp_path):
         assert other.stdout.readline() == b"mine\n"
         with pytest.raises(BlockingIOError), systems.held(tmp_path):
             pass
-        with systems.held(tmp_path, wait=other.kill):  # it waits, and then has it
-            assert other.wait()
+        other.kill()
+        assert other.wait()
+    with systems.held(tmp_path):
+        pass
     assert not list(tmp_path.iterdir())
 
 

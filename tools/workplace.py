@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from guard import MARK
@@ -61,8 +62,18 @@ def alone(root: Path) -> Iterator[None]:
     path = root / "_build" / ".lock"
     path.parent.mkdir(exist_ok=True)
     path.touch()
-    say = "waiting for another build of this book to end"
-    with held(path, wait=lambda: print(say, file=sys.stderr, flush=True)):
+    waits = False
+    with ExitStack() as ends:
+        while True:
+            try:
+                ends.enter_context(held(path))
+                break
+            except BlockingIOError:
+                if not waits:
+                    say = "waiting for another build of this book to end"
+                    print(say, file=sys.stderr, flush=True)
+                waits = True
+                time.sleep(0.1)
         yield
 
 

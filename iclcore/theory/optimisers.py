@@ -58,13 +58,11 @@ def decayed_losses(task: RegressionTask, decay: float, divisor: Divisor = "one")
     return task.label_power - np.concatenate([[0], np.cumsum(2 * a * held - b * held**2)])
 
 
-def adam_growth(
-    steps: int, optimizer: Adam | None = None, start: float = 0.0
-) -> Float[np.ndarray, " steps"]:
+def adam_growth(steps: int, optimizer: Adam | None = None) -> Float[np.ndarray, " steps"]:
     """u before each step: Adam with learning rate 1 and without eps on the gradient −u²."""
     rule = optimizer or Adam()
     mean = square = 0.0
-    u, course = start or 1e-30, np.empty(whole("steps", steps))
+    u, course = 1e-30, np.empty(whole("steps", steps))
     for step in range(steps):
         course[step] = u
         mean = rule.beta1 * mean + (1 - rule.beta1) * u**2

@@ -18,6 +18,7 @@ from iclbook.explorers import bundle
 from iclbook.plot.style import DOTS, Figure, png
 from iclbook.plot.trace import trace
 from iclcore.files import write_whole
+from iclcore.history import thin
 
 WIDTH = 880  # of the static picture, in CSS pixels
 
@@ -60,9 +61,9 @@ def triples(moved: list[float]) -> list[tuple[int, float, float]]:
     return [(int(i), x, y) for i, x, y in zip(moved[::3], moved[1::3], moved[2::3], strict=True)]
 
 
-def position(value: float = 1.0) -> traitlets.Float:
-    """How far through the run the time bar stands: 0 at the start, 1 at the end."""
-    return real(value, "time", 0, 1)
+def position() -> traitlets.Float:
+    """How far through the run the time bar stands: 0 at the start, 1 at the end, where it is at first."""
+    return real(1.0, "time", 0, 1)
 
 
 def preset(name: str, look: str, **settings: Any) -> dict[str, Any]:
@@ -221,17 +222,12 @@ class Explorer(anywidget.AnyWidget):
         return data, {**metadata, "text/html": {"trace": trace(figure.figure)}}
 
 
-def shown(array: np.ndarray, points: int = 600) -> np.ndarray:
-    """Indices of no more points than a picture can show."""
-    return np.unique(np.linspace(0, len(array) - 1, points).astype(int))
-
-
 def overlay(
     panel: int, name: str, y: np.ndarray, x: np.ndarray | None = None, color: int = 3, dots: int = 0
 ) -> dict:
     """A series to draw over a panel of the page; ``x`` left out, it has a value a step."""
     x = np.arange(len(y)) if x is None else np.asarray(x)
-    index = shown(x, 400)
+    index = thin(len(x), 400)
     index = index[np.isfinite(y[index])]
     line = {"x": x[index].tolist(), "y": y[index].tolist()}
     return {"panel": panel, "name": name, "color": color, "dots": dots, **line}

@@ -11,7 +11,6 @@ from iclbook.explorers.base import (
     position,
     preset,
     real,
-    shown,
     spectrum,
     whole,
 )
@@ -19,7 +18,7 @@ from iclbook.explorers.start import start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
 from iclcore import theory
-from iclcore.history import History
+from iclcore.history import History, thin
 from iclcore.models import MergedAttention, Model, SeparateAttention, Weights
 from iclcore.moments import of_population
 from iclcore.task import RegressionTask
@@ -204,7 +203,7 @@ class RankOne(Population):
         style.curve(left, history, color=style.BLACK)
         style.levels(left, self.levels())
         left.set(xlabel="step", ylabel="mean squared error", ylim=(0, None))
-        value, index = history.series["value"], shown(history.loss)
+        value, index = history.series["value"], thin(len(history.loss), 600)
         for size in theory.head_limit(task, "context"):
             right.axhline(size, **style.DASHED)
         right.plot(history.steps[index], value[index])

@@ -1,6 +1,6 @@
 """What the chapters measure on runs: short functions, named as the text names what they find."""
 
-from iclbook.measure.curves import ascending, crossing, smooth, thin
+from iclbook.measure.curves import ascending, crossing, smooth
 from iclbook.measure.heads import busy, exact_limit, lead, owned, ridge, won
 from iclbook.measure.landings import KINDS, Landings, about, landings, steps_near
 from iclbook.measure.lengths import errors_at, fresh
@@ -41,53 +41,4 @@ from iclbook.measure.softmax import (
     strengths,
 )
 
-__all__ = [
-    "KINDS",
-    "Compared",
-    "Course",
-    "Landings",
-    "Reading",
-    "about",
-    "answers",
-    "ascending",
-    "attention",
-    "busy",
-    "compared",
-    "courses",
-    "crossing",
-    "drop_times",
-    "edge",
-    "errors",
-    "errors_at",
-    "exact_limit",
-    "fallen",
-    "falls",
-    "floor",
-    "floor_of_matrices",
-    "frames",
-    "fresh",
-    "gradient_noise",
-    "label_share",
-    "landings",
-    "lead",
-    "level_gap",
-    "loss_of_best",
-    "mirrored",
-    "overfit",
-    "owned",
-    "owners",
-    "plateaus",
-    "reading",
-    "ridge",
-    "rises",
-    "shared",
-    "small_scores",
-    "smooth",
-    "squares",
-    "steps_near",
-    "strengths",
-    "thin",
-    "unseen",
-    "unseen_of_fit",
-    "won",
-]
+__all__ = [name for name, value in globals().items() if callable(value)]  # all of the above

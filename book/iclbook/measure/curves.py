@@ -1,16 +1,9 @@
-"""Any curve: fewer of its points, its means, when it crosses a level, whether it rises."""
+"""Any curve: its means, when it crosses a level, whether it rises."""
 
 from collections.abc import Iterable
 
 import numpy as np
-from jaxtyping import Float, Int, Real
-
-POINTS = 2000  # of a curve: more than a picture can show
-
-
-def thin(count: int, points: int = POINTS) -> Int[np.ndarray, " n"]:
-    """At most so many of ``count`` indices, evenly spread, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, points).astype(int))
+from jaxtyping import Float, Real
 
 
 def crossing(x: Real[np.ndarray, " n"], y: Real[np.ndarray, " n"], level: float) -> float:

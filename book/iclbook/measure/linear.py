@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from iclbook.measure.curves import crossing, thin
+from iclbook.measure.curves import crossing
 from iclcore import History, RegressionTask, theory
+from iclcore.history import thin
 from iclcore.optimisers import PLAIN
 from iclcore.theory import Drop
 
@@ -116,10 +117,10 @@ def level_gap(run: History, levels: Float[np.ndarray, " levels"]) -> float:
     return float(np.abs(run.loss[at] - levels[: len(at)]).max())
 
 
-def frames(run: History, count: int = 40) -> list[int]:
-    """Kept steps for an animation: even in the distance travelled, half in loss, half in time."""
+def frames(run: History) -> list[int]:
+    """Forty kept steps for an animation: even in the distance travelled, half in loss, half in time."""
     at = np.minimum(run.kept, len(run.loss) - 1)
     travelled = run.loss[0] - run.loss[at]
     place = travelled / travelled[-1] + at / at[-1]
-    chosen = np.searchsorted(place, np.linspace(0, place[-1], count).clip(0, place[-1]))
+    chosen = np.searchsorted(place, np.linspace(0, place[-1], 40).clip(0, place[-1]))
     return np.minimum(chosen, len(at) - 1).tolist()

@@ -15,7 +15,7 @@
 ``figure`` puts panels together, ``animation`` one after another; ``titled`` gives one a title.
 """
 
-import iclcore.style  # noqa: F401  first: where matplotlib is missing it says what brings it
+import iclcore.style  # first: where matplotlib is missing it says what brings it
 
 # isort: split
 from iclbook.plot.bars import bars, coefficients, seconds
@@ -39,42 +39,4 @@ from iclbook.plot.plane import plane
 from iclbook.plot.runs import keys, losses, rank_one_frame, values
 from iclbook.plot.softmax import attending
 
-__all__ = [
-    "agreement",
-    "animation",
-    "attending",
-    "balance",
-    "bars",
-    "chart",
-    "clouds",
-    "coefficients",
-    "dots",
-    "drifts",
-    "fall",
-    "figure",
-    "floors",
-    "keys",
-    "kinds",
-    "lengths",
-    "level_shifts",
-    "lines",
-    "losses",
-    "matrix",
-    "merged_network",
-    "multihead_network",
-    "phase_map",
-    "plane",
-    "rank_one_frame",
-    "rank_one_network",
-    "seconds",
-    "stairs",
-    "survival",
-    "table",
-    "taken",
-    "titled",
-    "tokens",
-    "two_tests",
-    "values",
-    "weights",
-    "winners",
-]
+__all__ = [name for name, value in globals().items() if callable(value)]  # all of the above

@@ -82,10 +82,9 @@ def agreement(
     return replace(whole, says=says, width=4.6, height=4.2)
 
 
-def clouds(
-    answer: Float[np.ndarray, " P"], said: Mapping[str, Float[np.ndarray, " P"]], edge: float = 3.0
-) -> Panel:
+def clouds(answer: Float[np.ndarray, " P"], said: Mapping[str, Float[np.ndarray, " P"]]) -> Panel:
     """A panel a predictor: its answers against the right ones, of many sequences, and its error."""
+    edge = 3.0
     errors = [float(np.mean((answer - values) ** 2)) for values in said.values()]
 
     def draw(*axes):

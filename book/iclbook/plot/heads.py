@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from iclbook.measure import owned, smooth, thin
+from iclbook.measure import owned, smooth
 from iclbook.plot.panels import Panel, listed, spread
 from iclbook.plot.style import BLUE, DASHED, GREY, PINK, THEORY, colours
-from iclcore import History, spectral
+from iclcore import spectral
+from iclcore.history import History, thin
 from iclcore.theory.multihead import Flow
 
 TIME = "time (sum of learning rates)"

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
-from iclbook.measure import thin
 from iclbook.plot.panels import MARKS, Panel
 from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, SHARE, THEORY
-from iclcore import History
+from iclcore.history import History, thin
 
 if TYPE_CHECKING:
     from iclbook.data.phase_diagram import Map

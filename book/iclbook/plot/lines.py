@@ -6,10 +6,10 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from iclbook.measure import thin
 from iclbook.plot.panels import Panel, begun, course, listed
 from iclbook.plot.style import DASHED, GREY, THEORY, colours
 from iclbook.plot.style import levels as draw_levels
+from iclcore.history import thin
 
 
 def lines(

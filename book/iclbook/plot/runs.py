@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from iclbook.measure import Course, drop_times, thin
+from iclbook.measure import Course, drop_times
 from iclbook.plot.heat import heat, matrix
 from iclbook.plot.panels import Panel, listed, seeds, spread
 from iclbook.plot.style import BLUE, GREY, ORANGE, THEORY, colours, shades
 from iclbook.plot.style import levels as draw_levels
-from iclcore import History
+from iclcore.history import History, thin
 from iclcore.theory import Drop
 
 QUIET, QUIET_MARK = "#9aa7b5", "#e8b58f"  # of runs behind the one that is shown

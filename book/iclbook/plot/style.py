@@ -30,6 +30,7 @@ from iclcore.style import (
     YELLOW,
     Picture,
     canvas,
+    colours,
     curve,
     drawn,
     levels,
@@ -55,6 +56,7 @@ __all__ = [
     "Figure",
     "Picture",
     "canvas",
+    "colours",
     "curve",
     "drawn",
     "levels",
@@ -69,13 +71,6 @@ PREDICTORS = (BLUE, PINK, GREEN, AMBER)  # an explorer on the page has the same,
 # to the next, could be seen; here neighbours are one apart at most.
 SIGNED, SHARE = colormaps["PuOr"].resampled(1024), colormaps["Blues"].resampled(512)
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#9ecae1")  # the paper's shades
-
-
-def colours(count: int) -> list:
-    """As many colours as there are things: the palette's, beyond it shades that differ in lightness."""
-    if count <= len(PALETTE):
-        return list(PALETTE[:count])
-    return [to_hex(c) for c in colormaps["viridis"](np.linspace(0, 0.95, count))]
 
 
 def shades(count: int) -> list:

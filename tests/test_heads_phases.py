@@ -109,7 +109,7 @@ def test_training_from_small_starts(length, phi, size, pairs):
 @pytest.mark.parametrize(("length", "phi"), [(10, 1), (10, 3), (100, 1), (1000, 3)])
 def test_training_is_done_when_the_race_says(length, phi):
     """The spectral numbers, softmax exact, on 1,024 contexts a step: 1/L, steps, batches, the start."""
-    rate, batch = 0.02, 1024
+    rate, batch = 0.04, 1024
     task, *start = pair(length, phi, 0.1)
     (end,), (advance,) = phases.race(in_full(task), *start)[0], phases.advance(in_full(task))
     run = spectral.train_spectral(task, *start, [(1.1 * end, rate)], batch=batch)

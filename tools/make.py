@@ -114,7 +114,9 @@ def test() -> None:
     built()
     run(PYTHON, "-m", "ruff", "check", ".")
     run(PYTHON, "-m", "ruff", "format", "--check", ".")
-    run(PYTHON, "-m", "pytest", "-n", "2", "--dist", "worksteal", "tests", **ONE_THREAD)
+    # nbval is not called here, and takes each worker a second and a half to load
+    options = ["-n", "2", "--dist", "worksteal", "-p", "no:nbval"]
+    run(PYTHON, "-m", "pytest", *options, "tests", **ONE_THREAD)
     tool("processors", "quick")
 
 

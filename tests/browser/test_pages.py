@@ -89,6 +89,10 @@ CODE = """columns => [...document.querySelectorAll("article .cell_input pre")].f
 }).map((each) => each.textContent)"""
 
 
+# Whatever changes slowly, at its end.
+SETTLED = "document.getAnimations().forEach((each) => each.finish())"
+
+
 # What axe need not look at again and again: a word of code for each of its colours, of which a page has
 # thousands; and the strokes of formulas, which no text is in.
 ONE_OF_EACH = """() => {
@@ -157,7 +161,7 @@ def is_whole_on_any_screen(page):
     # no screen from 720 px on has a narrower column than that of 1200; one of 768 has no margins
     for width in (320, 768, 1200):
         page.set_viewport_size({"width": width, "height": 700})
-        page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")
+        page.evaluate(SETTLED)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         if width == 768:
             continue
@@ -188,7 +192,7 @@ def has_nothing_serious_for_axe(page):
     for theme, rules in ("light", None), ("dark", OF_COLOURS):
         page.emulate_media(color_scheme=theme)
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
-        page.evaluate("Promise.allSettled(document.getAnimations().map((each) => each.finished))")
+        page.evaluate(SETTLED)
         found = page.evaluate(
             """rules => axe.run(document.querySelector("main"), {
                  preload: false, resultTypes: ["violations"], ...(rules && { runOnly: rules }) })""",

@@ -23,6 +23,13 @@ WEIGHTS = ("start", "snapshots", "final")
 ENDS = ("finished", "interrupted", "diverged")
 
 
+def short(value: object) -> str:
+    """As it is read: 17 digits of each number of a basis are a wall."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(short, value))}]"
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+
+
 @dataclass(repr=False)
 class History:
     """One run: ``series`` a row a step (``loss`` and whatever else was recorded, each (steps,) or
@@ -57,7 +64,7 @@ class History:
     def __repr__(self) -> str:
         """What was run and how it ended, on a line; a rise of the loss is what one would not see."""
         known = ", ".join(
-            f"{name}({', '.join(f'{k}={v!r}' for k, v in value.items())})"
+            f"{name}({', '.join(f'{k}={short(v)}' for k, v in value.items())})"
             if isinstance(value, dict)
             else f"{name} {value}"
             for name, value in self.settings.items()

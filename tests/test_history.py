@@ -63,7 +63,7 @@ def test_history_travels(tmp_path):
 
 
 def test_a_run_says_on_one_line_what_it_was_and_where_its_loss_rises():
-    task = RegressionTask(dim=3, context=10)
+    task = RegressionTask(dim=3, context=10, spectrum=(2 / 3, 1 / 4, 1 / 12))
     calm, wild = (
         repr(train(SeparateAttention(heads=3, init=0.05), task, 2000, lr, seed=1))
         for lr in (0.05, 0.3)
@@ -71,6 +71,7 @@ def test_a_run_says_on_one_line_what_it_was_and_where_its_loss_rises():
     assert (
         "SeparateAttention(heads=3" in calm and "lr 0.05; finished at step 1,999, loss 1 to" in calm
     )
+    assert "spectrum=[0.6667, 0.25, 0.08333]" in calm  # 17 digits each, and a basis is a wall
     assert "first rising at step" in wild and "rising" not in calm + wild.replace(
         "first rising", ""
     )

@@ -4,10 +4,15 @@ Where no reason stands beside a bound, it is the claim itself. What else these c
 ``test_chapter_task_allocation``.
 """
 
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl
+
 import numpy as np
 import pytest
 from conftest import recorded
 
+from iclbook.explorers import Optimality
 from iclcore.theory import icl_risk
 from iclcore.theory import multihead as theory
 
@@ -26,6 +31,52 @@ def test_what_one_head_gives_up():
     # that steps by batches of 64 spreads by some .03.
     assert 0 <= good("taught[1][0] .2f") < 0.1 and 0 <= good("taught[0][-1] .2f") < 0.1
     assert 1 < good("np.divide(alone, apart).max() .1f") < 2  # two tasks: I at most
+
+
+def test_the_excess_over_bayes():
+    """I e (1 + s/σ²) for one head and e (1 + s/σ²) for a head each, by quadrature of the softmax too."""
+    for name, tasks in (("one head", 10), ("a head each", 1)):
+        limit = np.e * tasks * 1.1
+        form = ".1f" if tasks > 1 else ".2f"
+        tends, near = good(f'tends["{name}"] {form}'), good(f'over["{name}"][0] {form}')
+        assert tends == pytest.approx(limit, abs=0.05)
+        # below it by ρ I/s to first order in r = 1e-5, ρ = e r · 11
+        assert 0 <= tends - near <= limit * np.e * 11e-5 * tasks + 0.1
+    # 200 inputs in 2,000,000 examples: Bayes fits them, at σ² d/L; 1/(dφ) is what the formula leaves out
+    task = theory.MultiTask([200], 2_000_000, 0.1, noise=1.0)
+    alone = icl_risk.exact_loss(task, *(each[0] for each in theory.limit(task)))[0]
+    rho = np.e * 200 * 11 / 2_000_000
+    assert alone / (200 / 2_000_000) == pytest.approx(np.e * 1.1, rel=1 / (200 * 11) + rho)
+    # the difference: .689 where the ratio is 5.46; both ends have less
+    found = icl_risk.risk_curves(np.geomspace(1e-5, 1e3, 2000), 10, 0.1, 1.0)
+    ratio, above = found["one head"] / found["Bayes"], found["one head"] - found["Bayes"]
+    assert good('above["one head"][far] .2f') == pytest.approx(above.max(), abs=0.006)
+    assert good('over["one head"][far] .1f') == pytest.approx(ratio[above.argmax()], rel=0.1)
+    assert np.all(np.diff(ratio) < 0) and ratio[-1] == pytest.approx(1, abs=1e-3)
+    assert max(above[0], above[-1]) < 0.01
+
+
+def test_what_is_said_of_the_links_is_so():
+    """Until the head gives the third up, and it alone; taken back; with much noise the second is left."""
+    text = Path(__file__, "../../book/optimality.ipynb").resolve().read_text(encoding="utf-8")
+    links = re.findall(r'href=\\"#optimality\?([^"\\]+)', text)
+    kept = {
+        link: tuple(np.flatnonzero(theory.one_head(set_by(link).task())[0][0]) + 1)
+        for link in links
+    }
+    assert kept == {
+        "s3=0.3": (1, 2),
+        "d3=60": (1, 2),
+        "noise=3": (1, 2),
+        "noise=3&context=300": (1, 2, 3),
+        "noise=10": (2,),
+    }
+
+
+def set_by(link: str) -> Optimality:
+    return Optimality(
+        **{name: type(getattr(Optimality(), name))(float(each)) for name, each in parse_qsl(link)}
+    )
 
 
 @pytest.mark.parametrize("phi", [1, 2, 3])

@@ -127,7 +127,7 @@ def test_after_the_end():
 
 def test_bounds_and_risks():
     # bound/Bayes tends to 1 + s/σ² in long contexts: r(1 + σ²/s) over rσ²/s
-    assert good('(curves["gradient flow"] / best).max()') < np.e
+    assert good('(curves["a head each"] / best).max()') < np.e
     factors = '(best / curves["Bayes"]).max() .3f', "largest_over_bayes(noise) .2f"
     factors = [good(mark) for mark in (*factors, "largest_over_bayes(10 * noise)")]
     for signal, factor in zip((0.1, 1, 10), factors, strict=True):

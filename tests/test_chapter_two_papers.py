@@ -5,8 +5,8 @@ import pytest
 from conftest import close, recorded
 
 from iclbook import measure
+from iclcore.theory import icl_risk, phases
 from iclcore.theory import multihead as theory
-from iclcore.theory import phases
 from iclcore.theory.multihead import MultiTask
 
 said = recorded("two_papers")
@@ -91,3 +91,18 @@ def test_sharpness():
             omega = np.sqrt(x / 20) * np.array(signs)[:, None]
             m = 20 * (omega * np.linalg.solve(theory.overlap(task, omega), omega)).sum()
             close(m, share)
+
+
+def test_half_and_half_has_a_quarter_of_softmax():
+    """B of mixed weights, L E⟨p, p'⟩, on drawn scores of two heads; and where the loss ends."""
+    rng, r, covariance = np.random.default_rng(0), 0.5, np.array([[0.5, 0.3], [0.3, 0.4]])
+    z = rng.multivariate_normal([0, 0], covariance, 1_000_000)
+    p = (1 - r) * z + r * np.exp(z - covariance.diagonal() / 2)
+    # 1,000,000 draws of products of size 1
+    close((p.T @ p) / len(p), (1 - r**2) * covariance + r**2 * np.exp(covariance), within=0.01)
+    linear, half, softmax = (said(f"end({share}) .2f") for share in (0, 0.5, 1))
+    way = said("half_way .0%")
+    assert way == pytest.approx((half - linear) / (softmax - linear), abs=0.01)
+    assert 0.25 < way < 0.3  # a little over a quarter: the loss rises slower than its noise
+    assert linear == pytest.approx(icl_risk.linear_attention_risk(TASK).sum(), abs=0.006)
+    assert softmax == pytest.approx(icl_risk.gradient_flow_risk(TASK).sum(), abs=0.006)

@@ -112,7 +112,7 @@ def test_bounds_of_equal_tasks_with_noise():
         close(icl_risk.equiangular_bound(task, h) / 6, curves[f"bound, H = {h}"][0])
     close(curves["bound, H = 4"], curves["bound, H = 5"])
     rho = np.e * 10 * 2.5 / 100
-    close(curves["gradient flow"] / curves["bound, H = 4"], [(np.e + rho) / (1 + rho)])
+    close(curves["a head each"] / curves["bound, H = 4"], [(np.e + rho) / (1 + rho)])
     close(curves["one head"], curves["bound, H = 1"])
     # where ω → 0 leads is exactly 1 + 1/(dφ) above it
     exact = icl_risk.debiased_linear_risk(task)[0] / 2

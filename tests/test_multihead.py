@@ -138,7 +138,7 @@ def test_stored_risk_curves(scaling, signal, unit):
         "Bayes": "mmse_over_s",
         "ridge 0.05": "ridge005",
         "ridge 5": "ridge5",
-        "gradient flow": "gf",
+        "a head each": "gf",
         "one head": "opts",
     }
     for name, stored in names.items():
@@ -146,7 +146,7 @@ def test_stored_risk_curves(scaling, signal, unit):
     for heads in (2, 5, 10, 11):
         stored = [row["lb"][str(heads)] for row in rows]
         close(curves[f"bound, H = {heads}"], stored, within=STORED)
-    assert np.all(curves["gradient flow"] / curves["bound, H = 11"] <= np.e)
+    assert np.all(curves["a head each"] / curves["bound, H = 11"] <= np.e)
 
 
 def test_stored_loss():

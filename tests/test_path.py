@@ -138,3 +138,10 @@ def test_softmax_delays_each_step_by_nearly_the_same_factor():
     (late, high), (soon, low) = halves(), halves(share=0)
     factors = late / soon
     assert factors.min() > 1.2 and np.ptp(factors) < 0.05 and high > 1.5 * low
+
+
+def test_the_second_stop_asks_for_no_more_examples_than_there_are():
+    asked = explorer("task")
+    most = type(asked).examples.max
+    assert f"up to {most} examples, ten times as many as there are directions" in PAGE
+    assert most == 10 * len(asked.eigenvalues)

@@ -116,6 +116,8 @@ def risk_curves(
 ) -> dict[str, Curve]:
     """Everything of Figures 4 and 5 over r = d̄/L for equal tasks, in units of one task's signal.
 
+    As r → 0 the ratio to Bayes, which tends to r σ²/s, tends to 1 + s/σ² for the bound of H > I heads,
+    to e times that for "a head each" (the paper's gradient flow), and to I e times it for "one head".
     ``signal`` is s: 1 for g ~ N(0, I/d̄), 1/I for g ~ N(0, I/d), which is what fits Figure 5. Ridge's
     ``penalties`` are in units of XXᵀ/(``penalty_unit`` · d̄): 1 for XXᵀ/d̄, I for XXᵀ/d.
     """
@@ -123,7 +125,7 @@ def risk_curves(
     load = (1 + noise / positive("signal", signal)) * ratio
     share = {h: min(h - 1, tasks) / tasks if h > 1 else 1 / np.e / tasks for h in heads}
     return {
-        "gradient flow": np.e * load / (1 + np.e * load),
+        "a head each": np.e * load / (1 + np.e * load),
         "one head": np.e * tasks * load / (1 + np.e * tasks * load),
         "Bayes": mmse(ratio, signal, noise) / signal,
         **{

@@ -228,3 +228,17 @@ def test_the_index_is_whole_on_a_small_screen_and_no_bar_covers_a_low_one(open_p
 def test_search_finds_a_word_of_the_notation(open_page):
     page = open_page("../search", query="?q=eigenvectors")
     page.locator("#search-results a", has_text="Notation").wait_for()
+
+
+def test_an_animation_can_be_stopped_and_played(visit):
+    """It stands still from the start where the reader's system asks for that."""
+    for motion, names in (("no-preference", ["Stop", "Play"]), ("reduce", ["Play", "Stop"])):
+        page = visit((BUILT / "book" / "rank_one.html").as_uri(), ready=None, reduced_motion=motion)
+        picture, seen = page.locator("figure img.animation"), {}
+        button = page.locator("figure .animation-button")
+        for name in names:
+            assert button.get_attribute("aria-label") == f"{name} the animation"
+            seen[name] = picture.get_attribute("src")
+            button.press("Enter")
+        assert button.get_attribute("aria-label") == f"{names[0]} the animation"
+        assert len(seen["Stop"]) > 4 * len(seen["Play"])  # all frames, or the last

@@ -287,7 +287,7 @@ def test_one_heads_shares_and_all_losses_are_pythons(js, settings):
     close(budgets, [multihead.water_filling(task, b) for b in (0.01, 1, 2.5, 4)])
     for name, total in explorer.losses(task).items():
         close(sum(now[name]), total)
-    close(now["own head"], icl_risk.gradient_flow_risk(task))
+    close(now["a head each"], icl_risk.gradient_flow_risk(task))
     # the exact zeros are the same, and so is what is said of them
     lost = [i + 1 for i, each in enumerate(head) if each["m"] == 0]
     assert lost == (np.flatnonzero(multihead.one_head(task)[0][0] == 0) + 1).tolist()

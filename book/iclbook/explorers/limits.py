@@ -72,7 +72,7 @@ class Optimality(Explorer):
         ridge, bayes = np.sum(each, axis=0)
         return {
             "one head": float(theory.loss(task, *theory.one_head(task)).sum()),
-            "own head": float(icl_risk.gradient_flow_risk(task).sum()),
+            "a head each": float(icl_risk.gradient_flow_risk(task).sum()),
             "bound": icl_risk.equiangular_bound(task, self.heads),
             "ridge": float(ridge),
             "Bayes": float(bayes),
@@ -81,12 +81,12 @@ class Optimality(Explorer):
     def run_finite(self) -> tuple[list[dict], str]:
         """The best single head and a head each, on drawn contexts of a few lengths."""
         lengths = np.array([20, 60, 200, 600])
-        dots = {"one head": [], "own head": []}
+        dots = {"one head": [], "a head each": []}
         for length in lengths:
             task = self.task(int(length))
             for name, head in (
                 ("one head", theory.one_head(task)),
-                ("own head", theory.limit(task)),
+                ("a head each", theory.limit(task)),
             ):
                 dots[name].append(spectral.measure(task, *head, MEASURED)[0].sum())
         series = [

@@ -29,7 +29,7 @@ class TwoPapers(Explorer):
         0,
         "set the share of softmax to 0.5",
         "The noise is an overlap of two weights, and linear with softmax overlaps as linear with linear: "
-        "softmax's part counts as the square of its share.",
+        "only where both are softmax's is there more. With half and half that is a quarter.",
         share=0.5,
     )
     PRESETS = (

@@ -18,7 +18,7 @@ export function methods(task, { heads, penalty, noise }) {
   const each = (rule) => task.dims.map((d, i) => rule(d / task.context, task.signal[i]));
   return {
     "one head": oneHead(task, OWN).map(({ loss }) => loss),
-    "own head": ownHead(task),
+    "a head each": ownHead(task),
     bound: bound(task, heads),
     ridge: each((ratio, signal) => ridge(ratio, penalty * ratio, signal, noise)),
     Bayes: each((ratio, signal) => bayes(ratio, signal, noise)),
@@ -63,7 +63,7 @@ export function show({ signals, shares, contexts, losses, task, head, now }, { s
       },
       {
         title: "Loss of each task, in units of its signal", x: { label: "method" }, y: { label: "" },
-        heat: { rows, columns: names.map((name) => name.split(" ")[0]), max: 1, values: OWN.flatMap((i) => names.map((name) => now[name][i] / task.signal[i])) },
+        heat: { rows, columns: names.map((name) => name.replace("a head ", "").split(" ")[0]), max: 1, values: OWN.flatMap((i) => names.map((name) => now[name][i] / task.signal[i])) },
       },
     ],
   };

@@ -46,16 +46,16 @@ export function show({ task, step, losses, own, done, level, times, byShare }, {
   const mixed = (each) => (1 - share * share) * each + share * share * Math.exp(each);
   const said = times.flatMap((each, i) => (each === null ? [] : [`task ${i + 1} at ${format(Number(each.toFixed(1)))}`]));
   return {
-    summary: `${share === 0 ? "Linear attention" : share === 1 ? "Softmax" : `A share of ${format(share)} softmax, which counts as ${format(Number((share * share).toPrecision(3)))}`}: `
+    summary: `${share === 0 ? "Linear attention" : share === 1 ? "Softmax" : `Weights with a share of ${format(share)} softmax; noise is a product of two weights, so ${format(Number((share * share).toPrecision(3)))} of it is softmax's`}: `
       + `${said.length ? `half done ${said.join(", ")}` : "no task is half done by then"}. At time ${format(Number(cursor.toFixed(1)))} the loss is ${format(losses[row])}; `
-      + `with a head for each task it ends at ${format(level.at(-1))}, between ${format(byShare[0])} for linear attention and ${format(byShare.at(-1))} for softmax.`,
+      + `with a head each it ends at ${format(level.at(-1))}, between ${format(byShare[0])} for linear attention and ${format(byShare.at(-1))} for softmax.`,
     panels: [
       {
         title: "Loss of all tasks", x, cursor, y: { label: "loss", min: 0, max: 1.06 * losses[0] },
         levels: level.map((y, m) => ({ y, name: `${m} learned` })), series: [{ name: "loss", label: false, color: "ink", x: step, y: losses }],
       },
       {
-        title: "Where it ends, by share; drag it", cursor: share, moves: "share", x: { label: "share of softmax s", min: 0, max: 1 },
+        title: "Where it ends, by share; drag it", cursor: share, moves: "share", x: { label: "share of softmax r", min: 0, max: 1 },
         y: { label: "loss at the end", min: 0, max: 1.2 * byShare.at(-1) },
         series: [{ name: "end", color: "theory", x: SHARES, y: byShare }],
       },

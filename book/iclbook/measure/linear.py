@@ -118,9 +118,9 @@ def level_gap(run: History, levels: Float[np.ndarray, " levels"]) -> float:
 
 
 def frames(run: History) -> list[int]:
-    """Forty kept steps for an animation: even in the distance travelled, half in loss, half in time."""
+    """Kept steps for an animation, at most forty: even in the distance travelled, half in loss, half in time."""
     at = np.minimum(run.kept, len(run.loss) - 1)
     travelled = run.loss[0] - run.loss[at]
     place = travelled / travelled[-1] + at / at[-1]
     chosen = np.searchsorted(place, np.linspace(0, place[-1], 40).clip(0, place[-1]))
-    return np.minimum(chosen, len(at) - 1).tolist()
+    return np.unique(np.minimum(chosen, len(at) - 1)).tolist()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from iclbook.plot.panels import MARKS, Panel, begun, course, listed, spread
@@ -19,7 +20,8 @@ SHOWN = 1500  # points of a cloud
 def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel:
     """A mark for each simulated point; dashed in the same colour what theory says under the same name.
 
-    A theory of another name is dashed in a colour of its own. ``says`` ends the alt text.
+    A theory of another name is dashed in a colour of its own. Where the legend has such a line, a mark that
+    lies on one has it there too, and the names come in the order they are given. ``says`` ends the alt text.
     """
     simulated = {name: reached(*points) for name, points in rows(simulated).items()}
     simulated = {name: points for name, points in simulated.items() if len(points[0])}
@@ -40,7 +42,16 @@ def dots(simulated: Points, theory: Points, says: str = "", **settings) -> Panel
         axes.set(**settings)
         if "xticks" in settings:  # there, and nowhere else
             axes.xaxis.minorticks_off()
-        axes.legend(fontsize=8)
+        if not simulated.keys() & theory.keys() or theory.keys() <= simulated.keys():
+            axes.legend(fontsize=8)
+            return
+        # a line without a name beside named ones looks forgotten
+        shown = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        for name in simulated.keys() & theory.keys():
+            mark = shown[name]
+            shown[name] = Line2D([], [], **DASHED | {"color": tones[name], "linewidth": 1.5},
+                                 marker=mark.get_marker(), markersize=mark.get_markersize())  # fmt: skip
+        axes.legend([shown[name] for name in names], names, fontsize=8, handlelength=2.8)
 
     what = settings.get("ylabel", "points")
     said = [f"{begun(what)} against {settings.get('xlabel', 'x')}."]

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.lines import Line2D
 
-from iclbook.plot.panels import MARKS, Panel
+from iclbook.plot.panels import Panel
 from iclbook.plot.style import BLACK, BLUE, DASHED, ORANGE, SHARE, THEORY
 from iclcore.history import History, thin
 
@@ -14,7 +15,13 @@ if TYPE_CHECKING:
 
 TESTS = {"in_weight": (ORANGE, "in-weight test"), "in_context": (BLUE, "in-context test")}
 LOW, TOP = 1.35, 1.5  # worse than no answer, at 1, all errors look the same
-ORDINARY = {"color": "white", "markeredgecolor": ORANGE, "markersize": 5, "zorder": 4}
+MARK = {"markeredgecolor": ORANGE, "zorder": 4}  # one inside the other where both are in one place
+BORDERS = (
+    ("s", MARK | {"color": "white", "markersize": 7}),
+    ("^", MARK | {"color": ORANGE, "markersize": 4}),
+)
+BARE = "#d8d8d8"  # where no run is: white would be an error of 0
+SHARES = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1)
 
 
 def two_tests(run: History, until: int) -> Panel:
@@ -42,13 +49,21 @@ def two_tests(run: History, until: int) -> Panel:
     return Panel(draw, says, height=2.7)
 
 
+def root(share: np.ndarray) -> np.ndarray:
+    return np.sign(share) * np.sqrt(np.abs(share))
+
+
+def square(place: np.ndarray) -> np.ndarray:
+    return np.sign(place) * place**2
+
+
 def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
     """Both test errors at the end of runs, by share and context length, and where they are equal.
 
     Marks are the border after more steps; dashed, the border of the least-squares ``optimum``.
     """
     later = sorted({times for _, times in found.borders} - {1})
-    marks = dict(zip(later, MARKS[1:], strict=False))
+    marks = dict(zip(later, BORDERS, strict=True))
     lead = found.errors["in_weight"] - found.errors["in_context"]
     best = [optimum[length] for length in found.lengths]
 
@@ -66,10 +81,17 @@ def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
                       label="_least-squares optimum")  # fmt: skip
             for (length, times), share in found.borders.items():
                 if times in marks:
-                    part.plot(share, length, marks[times], clip_on=False, **ORDINARY,
+                    mark, style = marks[times]
+                    part.plot(share, length, mark, clip_on=False, **style,
                               label=f"_both equal after {times} times as many")  # fmt: skip
             part.set_title(f"{TESTS[test][1]} error", fontsize=10)
-            part.set(yscale="log", xlabel="share in context", xlim=(0.0, 1.0), ylim=(1, 100))
+            part.set_facecolor(BARE)
+            part.set_xscale(
+                "function", functions=(root, square)
+            )  # the border goes down to a share of .003
+            part.set(yscale="log", xlabel="share in context, on a scale of its root")
+            part.set(xlim=(0.0, 1.0), ylim=(1, 100))
+            part.set_xticks(SHARES, [f"{share:g}" for share in SHARES], fontsize=8)
             part.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
             part.minorticks_off()
         axes[0].set_ylabel("context length $N$")
@@ -78,10 +100,8 @@ def phase_map(found: "Map", optimum: Mapping[int, float]) -> Panel:
         key = [Line2D([], [], color=ORANGE, linewidth=1.8,
                       label=f"both equal after {found.steps:,} steps")]  # fmt: skip
         key += [
-            Line2D(
-                [], [], linestyle="", marker=mark, **ORDINARY, label=f"after {times} times as many"
-            )
-            for times, mark in marks.items()
+            Line2D([], [], linestyle="", marker=mark, **style, label=f"after {times} times as many")
+            for times, (mark, style) in marks.items()
         ]
         key.append(Line2D([], [], **THEORY, label="least-squares optimum"))
         whole.legend(handles=key, loc="outside upper center", ncols=4, fontsize=8)

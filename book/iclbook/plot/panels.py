@@ -62,14 +62,20 @@ def figure(*rows: Panel | Sequence[Panel], width: float | None = None) -> Figure
 
 @drawn
 def animation(frames: Sequence[Sequence[Panel]], says: str) -> Animation:
-    """Rows of panels one after another."""
-    pictures = []
+    """Rows of panels one after another, all in the places of the first: what moves is what is drawn."""
+    pictures, places = [], None
     for row in frames:
         widths = [w for panel in row for w in panel.widths]
         whole, axes = canvas(len(widths), width=7.4, height=2.3, width_ratios=widths)
         rest = iter(axes)
         for panel in row:
             panel.draw(*(next(rest) for _ in panel.widths))
+        if places is None:
+            whole.draw_without_rendering()  # laid out once: it takes as long as to draw
+            places = [each.get_position(original=True) for each in axes]
+        whole.set_layout_engine("none")
+        for each, place in zip(axes, places, strict=True):
+            each.set_position(place)
         pictures.append(whole)
     return Animation(pictures, says)
 

@@ -13,7 +13,9 @@ from iclbook.plot.style import levels as draw_levels
 from iclcore.history import History, thin
 from iclcore.theory import Drop
 
-QUIET, QUIET_MARK = "#9aa7b5", "#e8b58f"  # of runs behind the one that is shown
+QUIET = "#9aa7b5"  # runs behind the one that is shown
+TICK = {"markersize": 13, "markeredgewidth": 2.2, "color": ORANGE, "zorder": 5}
+QUIET_TICK = {"markersize": 8, "markeredgewidth": 1.2, "color": "#c8703a", "zorder": 4}
 
 
 def losses(
@@ -24,8 +26,10 @@ def losses(
     until: int | None = None,
     names: str | None = r"$\mathcal{L}(\mathcal{M}_%d)$",
     of: str = "",
+    **settings,
 ) -> Panel:
-    """Losses against steps on the theory's levels; ticks where theory puts the ``drops`` of each run.
+    """Losses against steps on the theory's levels; ticks where theory puts the ``drops`` of each run, long
+    ones for the run in front.
 
     Levels ``of`` another model than the runs' own are there to compare with.
     ``shown`` stands in front. With ``until``, for a frame of an animation, it is drawn as far as that step.
@@ -44,23 +48,21 @@ def losses(
                       label=f"_{name}")  # fmt: skip
             for drop, low, high in zip(own, levels[1:], levels, strict=False):
                 if drop.time / run.lr <= last:
-                    axes.plot(drop.time / run.lr, (low + high) / 2, "|", markersize=9, zorder=4,
-                              color=ORANGE if front else QUIET_MARK, markeredgewidth=1.5,
+                    axes.plot(drop.time / run.lr, (low + high) / 2, "|",
+                              **TICK if front else QUIET_TICK,
                               label=f"_{name}, drop predicted")  # fmt: skip
             if front and until is not None:
                 gone = at[run.steps[at] <= until]
-                axes.plot(run.steps[gone], run.loss[gone], color=BLUE, label=f"_{name}, so far")
+                axes.plot(run.steps[gone], run.loss[gone], color=BLUE, linewidth=width, zorder=4,
+                          label=f"_{name}, so far")  # fmt: skip
                 axes.plot(until, run.loss[min(until, len(run.loss) - 1)], "o", color=ORANGE,
-                          label=f"_{name}, now")  # fmt: skip
+                          zorder=5, clip_on=False, label=f"_{name}, now")  # fmt: skip
         draw_levels(axes, levels, names)
         if drops:
-            axes.plot(
-                [], [], "|", color=ORANGE, markersize=9, label="drop predicted from the start"
-            )
+            axes.plot([], [], "|", **TICK, label="drop predicted from the start")
             axes.legend(fontsize=8, loc="upper right")
-        axes.set(
-            xlabel="step", ylabel="mean squared error", xlim=(0, last), ylim=(0, 1.15 * highest)
-        )
+        own = {"xlabel": "step", "xlim": (0, last), "ylim": (0, 1.15 * highest)}
+        axes.set(**own | {"ylabel": "mean squared error"} | settings)
 
     highest, left = max(run.loss[0] for run in runs), sum(run.ended == "diverged" for run in runs)
     ends = [run.loss[-1] for run in runs if run.ended != "diverged"]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
@@ -124,7 +125,8 @@ class Drawing(Figure):
 
 @dataclass(frozen=True)
 class Animation:
-    """Frames and what they show; plays in a page, stands still for those who asked for that."""
+    """Frames and what they show. Plays in a page, and stands still, at the last frame, for those who asked
+    their system for that; the page's own button stops and plays it (book.js)."""
 
     frames: list[Canvas]
     alt: str
@@ -156,7 +158,15 @@ class Animation:
     def _pictures(self) -> list:
         from PIL import Image
 
-        return [Image.open(io.BytesIO(png(frame, DOTS))).convert("RGB") for frame in self.frames]
+        found = []
+        for frame in self.frames:  # not by savefig, which draws twice and writes a file
+            own = frame.dpi
+            frame.dpi = DOTS
+            canvas = FigureCanvasAgg(frame)
+            canvas.draw()
+            found.append(Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy()))
+            frame.dpi = own
+        return found
 
     def _webp(self, pictures: list) -> bytes:
         first, *rest = pictures

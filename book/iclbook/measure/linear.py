@@ -118,7 +118,7 @@ def level_gap(run: History, levels: Float[np.ndarray, " levels"]) -> float:
 
 
 def frames(run: History) -> list[int]:
-    """Kept steps for an animation, at most forty: even in the distance travelled, half in loss, half in time."""
+    """Kept steps for an animation, at most 40: even in the distance travelled, half in loss, half in time."""
     at = np.minimum(run.kept, len(run.loss) - 1)
     travelled = run.loss[0] - run.loss[at]
     place = travelled / travelled[-1] + at / at[-1]

@@ -333,11 +333,16 @@ def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
     assert len(list(paths[0].parent.glob("*.aside"))) == len(said)
     assert (in_folder / "out" / "table.csv").read_bytes() == table
     # what a sweep that was killed has half written is no evidence
-    with pytest.raises(SystemExit):
-        write_whole(paths[0], lambda file: left.append(file.name) or sys.exit())
-    Path(left[0]).write_bytes(b"half")
+    out = in_folder / "out"
+    written = [paths[0], *(out / name for name in ("table.csv", "table.parquet", "figure.png"))]
+    for path in written:
+        with pytest.raises(SystemExit):
+            write_whole(path, lambda file: left.append(Path(file.name)) or sys.exit())
+        left[-1].write_bytes(b"half")
+    own = out / "notes.00000000.partial"
+    own.touch()
     sweep(runs, "out")
-    assert not capsys.readouterr().err and not Path(left[0]).exists()
+    assert not capsys.readouterr().err and list(out.rglob("*.partial")) == [own]
 
 
 def test_a_mistake_of_ours_sets_no_run_aside(in_folder, monkeypatch):

@@ -187,16 +187,19 @@ class Unfinished(Exception):
 
 # -- what a folder holds --------------------------------------------------------------------------
 
-HALF_WRITTEN = re.compile(r"[0-9a-f]{16}\.npz\.[0-9a-f]{8}\.partial")  # by a sweep that was killed
+# by a sweep that was killed
+HALF_WRITTEN = re.compile(
+    r"([0-9a-f]{16}\.npz|table\.csv|table\.parquet|figure\.png)\.[0-9a-f]{8}\.partial"
+)
 
 
 def _kept(folder: Path, wanted: dict[str, Plan]) -> Iterator[tuple[str, dict]]:
     """The rows of wanted runs that are there, whole and of these versions; what is neither is set aside."""
+    for path in [*folder.glob("*.partial"), *(folder / "runs").glob("*.partial")]:
+        if HALF_WRITTEN.fullmatch(path.name) and path.is_file():
+            path.unlink()
     for path in sorted((folder / "runs").glob("*")):
         if path.suffix == ".aside" or (path.is_dir() and path.suffix != ".npz"):
-            continue
-        if HALF_WRITTEN.fullmatch(path.name):
-            path.unlink()
             continue
         try:
             if row := _read(path, wanted.get(path.stem)):

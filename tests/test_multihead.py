@@ -801,6 +801,12 @@ def test_whole_model_reaches_the_limit(seed):
 # --- Refusals -----------------------------------------------------------------------------------
 
 START = theory.aligned_start(FIGURE_1)
+
+
+def one_below(weights):
+    return np.where(weights == weights.max(), -weights, weights)
+
+
 REFUSALS = {
     "dims takes group sizes that sum to dim=30": lambda: MultiTask((10, 10), dim=30),
     "dims takes at least one group": lambda: MultiTask(()),
@@ -823,7 +829,10 @@ REFUSALS = {
         ONE, np.array([[7.0]]), np.array([[1e6]]), [0, 1]
     ),
     "omega0 and mu0 take positive numbers for a race": lambda: phases.race(
-        FIGURE_1, START[0], -START[1]
+        FIGURE_1, START[0], one_below(START[1])
+    ),
+    "omega0 and mu0 take positive numbers": lambda: phases.race(
+        FIGURE_1, one_below(START[0]), START[1]
     ),
     "lengths takes contexts": lambda: icl_risk.length_generalisation(ONE, [1]),
     "ratio and penalty take numbers above 0": lambda: icl_risk.ridge_risk(0.5, 0.0),

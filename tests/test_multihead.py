@@ -804,7 +804,7 @@ START = theory.aligned_start(FIGURE_1)
 
 
 def one_below(weights):
-    return np.where(weights == weights.max(), -weights, weights)
+    return weights * np.where(np.arange(weights.size).reshape(weights.shape) == 0, -1, 1)
 
 
 REFUSALS = {

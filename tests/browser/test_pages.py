@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import needed
 import pytest
-
 from attack.conftest import LONG
+
 from browser.seen import frames
 
 ROOT = Path(__file__).resolve().parents[2]

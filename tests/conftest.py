@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import shapes
 from jaxtyping import install_import_hook
 
 # tests send Ctrl-C, which a shell's background jobs and all that they start would ignore
@@ -50,6 +51,10 @@ def close(actual, expected, within: float = EXACT) -> None:
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
     gap = np.max(np.abs(actual - expected) / (1 + np.abs(expected)), initial=0.0)
     assert gap <= within, f"differs by {gap:.3g}, allowed {within:.3g}"
+
+
+def pytest_runtest_setup():
+    shapes.calls.clear()
 
 
 @cache

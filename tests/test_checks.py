@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
+import jaxtyping
+import numpy as np
 import pytest
+import shapes
 
 from iclbook import measure
 from iclcore import (
@@ -10,6 +13,7 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
+    spectral,
     stability,
     theory,
     train,
@@ -70,3 +74,12 @@ def test_what_would_silently_be_of_another_model_is_refused():
 @pytest.mark.parametrize("sizes", [(1, 1), (4, 1), (3, 2)])
 def test_features_are_counted_without_making_them(model, sizes):
     assert feature_count(model, *sizes) == features(model, *sizes).size
+
+
+@pytest.mark.parametrize("test", range(2))
+def test_shapes_are_checked_at_the_first_calls_of_every_test(test):
+    with pytest.raises(jaxtyping.TypeCheckError):
+        spectral.mean_and_error(np.ones(3))
+    for _ in range(shapes.FIRST):
+        spectral.mean_and_error(np.ones((3, 1)))
+    spectral.mean_and_error(np.ones(3))

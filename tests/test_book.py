@@ -461,11 +461,18 @@ def test_the_steps_need_no_make(tmp_path, make):
         assert done.returncode == 1 and wrong.partition("=")[0] in line
 
 
-def test_what_is_installed_is_what_is_locked(tmp_path, make):
+@pytest.mark.parametrize("uv", [True, False])
+def test_what_is_installed_is_what_is_locked(tmp_path, make, uv):
     """First by hashes, then what the lock leaves out; again only after a change."""
-    with make('echo "$*" >> log', "ready") as running:
+    fails = "true" if uv else 'case "$*" in "-m uv"*) exit 2;; esac'
+    with make(f'echo "$*" >> log; {fails}', "ready") as running:
         assert running.wait(LONG) == 0
     assert not (tmp_path / "log").exists()
+    (tmp_path / "requirements.txt").write_text("numpy==2  # arrays\ntorch==1.0  # its CPU build\n")
+    entry = (
+        "uv==3 \\\n    --hash=sha256:12 \\\n    --hash=sha256:34\n    # via -r requirements.txt\n"
+    )
+    (tmp_path / "requirements.lock").write_text(f"numpy==2\n{entry}wheel==4\n")
     ready = tmp_path / ".venv" / ".ready"
     os.utime(ready, (1, 1))
     # as numba leaves it of a package that was installed here and is no more
@@ -478,11 +485,18 @@ def test_what_is_installed_is_what_is_locked(tmp_path, make):
     assert subprocess.run([sys.executable, "-c", script], cwd=tmp_path).returncode == 0
     assert not left.parent.exists()
     commands = (tmp_path / "log").read_text().splitlines()
-    pip = "-m pip install --quiet --disable-pip-version-check"
+    pip, locked = (
+        "-m pip install --quiet --disable-pip-version-check",
+        "--no-deps -r requirements.lock",
+    )
+    alone = tmp_path / ".venv" / "uv.txt"
+    assert alone.read_text() == entry
     assert commands == [
         "-m venv .venv",
-        f"{pip} -r requirements.lock",
-        f"{pip} -r requirements.txt",
+        f"{pip} -r {alone}",
+        f"-m uv pip install --quiet --compile-bytecode {locked}",
+        *([] if uv else [f"{pip} {locked}"]),
+        f"{pip} torch==1.0",
         f"{pip} --no-deps --no-build-isolation -e .",
     ]
 

@@ -125,22 +125,23 @@ def whole(path: Path, text: str, given: list[str], address: str = "") -> Source:
 
 
 def execute(sources: list[Source]) -> list[Result]:
-    """Run the chapters in the order of the book, AT_ONCE at a time.
+    """Run the chapters, AT_ONCE at a time; what became of them in the order of the book.
 
-    Only this thread starts processes: what stops it stops that too. The guard is inside the pool,
-    whose threads wait for the processes that the guard ends.
+    Those with most cells go first, so that both cores have work to the end. Only this thread starts
+    processes: what stops it stops that too. The guard is inside the pool, whose threads wait for the
+    processes that the guard ends.
     """
-    futures, running = [], set()
+    futures, running = {}, set()
     with ThreadPoolExecutor(AT_ONCE) as pool, guarded() as (folder, environment):
-        for source in sources:
+        for source in sorted(sources, key=lambda each: -len(each.notebook.cells)):
             if len(running) == AT_ONCE:
                 _, running = wait(running, return_when=FIRST_COMPLETED)
             out, began = folder / source.path.name, time.perf_counter()
             nbformat.write(source.notebook, asked_of(out))
             papermill = start(source.path, out, environment | ONE_THREAD)
-            futures.append(pool.submit(finish, papermill, began, source, out))
-            running.add(futures[-1])
-        return [future.result() for future in futures]
+            future = futures[source.path] = pool.submit(finish, papermill, began, source, out)
+            running.add(future)
+        return [futures[source.path].result() for source in sources]
 
 
 def asked_of(out: Path) -> Path:

@@ -33,31 +33,42 @@ def newer(than: Path, *sources: Path) -> bool:
     return not than.exists() or any(s.stat().st_mtime > than.stat().st_mtime for s in sources)
 
 
-def run(*command: str, cwd: Path = ROOT, needed: bool = True, **environment: str) -> int:
-    """One step, and how it ended. What ends this process ends the step; and if one fails that is ``needed``
-    nothing comes after it."""
+def run(
+    *command: str,
+    beside: tuple[str, ...] = (),
+    cwd: Path = ROOT,
+    needed: bool = True,
+    **environment: str,
+) -> int:
+    """One step, with another ``beside`` it, and how it ended. What ends this process ends the step; and if
+    one fails that is ``needed`` nothing comes after it."""
     own = {name: text for name, text in os.environ.items() if name not in OTHERS}
-    step, heard = None, []
+    steps, heard = [], []
 
     def pass_on(number, _frame):
         heard.append(number)
-        if step:
+        if steps:
             send()
 
     def send():
         while heard:
             number = heard.pop()
-            if number != signal.SIGINT:  # which a terminal sends to both
-                step.send_signal(number)
+            for step in steps:
+                if number != signal.SIGINT:  # which a terminal sends to all
+                    step.send_signal(number)
 
     before = {each: signal.getsignal(each) for each in STOPS}
     before = {each: how for each, how in before.items() if how != signal.SIG_IGN}
     for each in before:
         signal.signal(each, pass_on)
     try:
-        step = subprocess.Popen(command, cwd=cwd, env={**own, **OURS, **environment})
+        steps += [
+            subprocess.Popen(words, cwd=cwd, env={**own, **OURS, **environment})
+            for words in (command, beside)
+            if words
+        ]
         send()  # what came before there was a step
-        code = step.wait()
+        code = max((step.wait() for step in steps), key=abs)
     finally:
         for each, how in before.items():
             signal.signal(each, how)
@@ -66,8 +77,12 @@ def run(*command: str, cwd: Path = ROOT, needed: bool = True, **environment: str
     return code
 
 
+def of_tool(name: str, *arguments: str) -> tuple[str, ...]:
+    return PYTHON, str(Path("tools", f"{name}.py")), *arguments
+
+
 def tool(name: str, *arguments: str, **environment: str) -> None:
-    run(PYTHON, str(Path("tools", f"{name}.py")), *arguments, **environment)
+    run(*of_tool(name, *arguments), **environment)
 
 
 def ready() -> None:
@@ -111,12 +126,12 @@ def built() -> None:
 def book() -> None:
     names, settings = ASKED["CHAPTER"].split(), ASKED["SET"].split()
     tool("execute", *names, *(["--set", *settings] if settings else []), **ONE_THREAD)
-    tool("build")  # to be read while nbval looks at them
-    if not settings:
-        # once more, as it is committed: every printed number against what stands in the notebook
-        nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
-        what = [f"book/{name}.ipynb" for name in names] or ["book"]
-        tool("workplace", PYTHON, "-m", "pytest", *nbval, *what, **ONE_THREAD)
+    # once more, as it is committed: every printed number against what stands in the notebook
+    nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
+    what = [f"book/{name}.ipynb" for name in names] or ["book"]
+    check = of_tool("workplace", PYTHON, "-m", "pytest", *nbval, *what)
+    # Sphinx has work for one core
+    run(*of_tool("build"), beside=() if settings else check, **ONE_THREAD)
 
 
 def test() -> None:

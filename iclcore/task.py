@@ -227,14 +227,18 @@ class RegressionTask:
         laws = {"linear": order[::-1], "power": 1 / order, "white": np.ones(self.dim)}
         return laws[self.spectrum] / laws[self.spectrum].sum()
 
-    @property
+    @cached_property
     def eigenvectors(self) -> Matrix:
         """Columns e_1 … e_D, given or drawn from ``seed``; white input keeps the axes."""
         if self.basis is not None:
-            return np.array(self.basis)
-        if self.spectrum == "white":
-            return np.eye(self.dim)
-        return np.linalg.qr(self._rng("covariance").standard_normal((self.dim, self.dim)))[0]
+            found = np.array(self.basis)
+        elif self.spectrum == "white":
+            found = np.eye(self.dim)
+        else:
+            found = self._rng("covariance").standard_normal((self.dim, self.dim))
+            found = np.linalg.qr(found)[0]
+        found.flags.writeable = False  # it is every asker's
+        return found
 
     @property
     def covariance(self) -> Matrix:

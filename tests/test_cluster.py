@@ -68,21 +68,19 @@ class LocalCluster:
 
 
 @pytest.fixture(scope="module")
-def start_cluster(tmp_path_factory):
-    started = []
+def started():
+    clusters = []
+    yield clusters
+    for each in clusters:
+        each.stop()
 
-    def start():
+
+@pytest.fixture
+def cluster(started, tmp_path_factory):
+    """One for all tests, until its scheduler is killed."""
+    if not started or started[-1].scheduler.poll() is not None:
         started.append(LocalCluster(tmp_path_factory.mktemp("cluster")))
-        return started[-1]
-
-    yield start
-    for cluster in started:
-        cluster.stop()
-
-
-@pytest.fixture(scope="module")
-def cluster(start_cluster):
-    return start_cluster()
+    return started[-1]
 
 
 @pytest.fixture(scope="module")
@@ -248,8 +246,7 @@ def test_a_task_that_no_worker_outlives_asks_for_memory():
     assert str(found) == "4 workers died at it; are their memories large enough?"
 
 
-def test_the_scheduler_goes_and_what_was_done_is_kept(start_cluster, local, in_folder):
-    cluster = start_cluster()
+def test_the_scheduler_goes_and_what_was_done_is_kept(cluster, local, in_folder):
     line = f"sweep {FLAGS} --out there --scheduler {cluster.address}"
     kill_at(cluster.scheduler, in_folder / "there", 2)
     done = subprocess.run(

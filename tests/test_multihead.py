@@ -780,11 +780,10 @@ def test_saturated_starts_return():
         assert history.final["omega"][0, 0] * 10**0.5 == pytest.approx(1.007, abs=4 * 0.007)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_whole_model_reaches_the_limit(seed):
-    """Seed 0 by Figure 1's own schedule, the others by a shorter one, which suffices for the limit."""
-    schedule = ((8.0, 0.02), (11.0, 0.01), (12.0, 0.004)) if seed else spectral.FIGURE_1
-    history = multihead.train_full(FIGURE_1, *theory.aligned_start(FIGURE_1), schedule, seed=seed)
+def test_whole_model_reaches_the_limit():
+    """By a schedule that is shorter than Figure 1's own: it suffices for the limit."""
+    schedule = ((8.0, 0.02), (11.0, 0.01), (12.0, 0.004))
+    history = multihead.train_full(FIGURE_1, *theory.aligned_start(FIGURE_1), schedule, seed=1)
     omega, mu = multihead.spectrum(FIGURE_1, history.final)
     assert (omega * mu).argmax(0).tolist() == [0, 1, 2]
     limit = theory.limit(FIGURE_1)

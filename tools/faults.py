@@ -70,7 +70,8 @@ def mutants(source: str) -> list[tuple[int, str, str, str]]:
                 visit(child, inside)
 
     visit(tree, ())
-    return [each for each in found if each[3] != ast.unparse(tree)]
+    plain = ast.unparse(tree)
+    return [each for each in found if each[3] != plain]
 
 
 def put(node: ast.AST, field: str, at: int | None, child: ast.AST) -> None:

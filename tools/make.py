@@ -20,7 +20,10 @@ PYTHON = str(PLACE / ("Scripts" if os.name == "nt" else "bin") / "python")
 READY = PLACE / ".ready"
 BUILT = ROOT / "_build" / ".built"
 # A reader's own Jupyter, IPython and matplotlib settings must not change what a notebook shows.
-OTHERS = ("JUPYTER_PATH", "IPYTHONDIR", "MPLBACKEND", "MATPLOTLIBRC", "PYTHONPATH")
+# And without bytecode each of the many processes that tests and chapters start compiles all it loads.
+OTHERS = (
+    "JUPYTER_PATH", "IPYTHONDIR", "MPLBACKEND", "MATPLOTLIBRC", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE",
+)  # fmt: skip
 # All files are UTF-8, in whatever locale.
 OURS = {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONUTF8": "1"}
 ASKED = {name: os.environ.get(name, "") for name in ("CHAPTER", "SET")}

@@ -14,8 +14,6 @@ import numpy as np
 from nbformat import NotebookNode
 from PIL import Image, ImageSequence
 
-from iclbook.plot.trace import numbers, structure
-
 MOVED = 10  # units of a trace: a fifth of a pixel, or a grey level
 VISIBLE = 16  # grey levels of 255: an edge that moves by a twentieth of a pixel changes by 13
 SNAPPED = 1e-3  # share of pixels that may change by more: markers and ticks go to the nearest pixel
@@ -73,6 +71,8 @@ def drawn_alike(old: str, new: str) -> bool:
     A run that leaves a saddle grows round-off as it grows the loss's drop: its steep curve moves along
     itself by half a pixel, and by a sixth of that to its side, which is all that can be seen.
     """
+    from iclbook.plot.trace import numbers, structure  # not above: with all panels, half a second
+
     if old == new or structure(old) != structure(new):
         return old == new
     (values, lines), (new_values, new_lines) = map(numbers, (old, new))
@@ -92,8 +92,13 @@ def farthest(points: np.ndarray, line: np.ndarray) -> float:
 
 
 def pixels_alike(old: bytes, new: bytes) -> bool:
+    if old == new:
+        return True
     frames, new_frames = (
-        [np.asarray(frame.convert("RGB"), dtype=int) for frame in ImageSequence.Iterator(picture)]
+        [
+            np.asarray(frame.convert("RGB"), dtype=np.int16)
+            for frame in ImageSequence.Iterator(picture)
+        ]
         for picture in (Image.open(io.BytesIO(file)) for file in (old, new))
     )
     if [frame.shape for frame in frames] != [frame.shape for frame in new_frames]:

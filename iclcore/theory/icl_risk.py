@@ -5,6 +5,7 @@ Two descriptions of softmax meet here. Below saturation its average has the clos
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
@@ -202,10 +203,10 @@ def softmax_moments(beta: Curve, context: int) -> tuple[Curve, Curve]:
     if not (beta >= 0).all() or not np.isfinite(beta).all():
         raise ValueError("beta takes finite numbers of at least 0")
     whole("context", context, least=2)
-    moments = np.array([_softmax_moments(b, context) for b in beta])
-    return moments[:, 0], moments[:, 1]
+    return tuple(np.transpose([_softmax_moments(float(b), context) for b in beta]))
 
 
+@lru_cache(1000)  # tasks of one size ask for the same
 def _softmax_moments(beta: float, context: int) -> tuple[float, float]:
     zeta, weight = _normal_grid()
     # t = e^{−x}: S lies between e^{−10β} and L e^{10β}, and t² e^{−tS} is below 1e-15 outside.
@@ -250,9 +251,8 @@ def exact_loss(task: MultiTask, omega: PerTask, mu: PerTask, context: int | None
     losses = []
     for d, s, phi, w, m in zip(task.d, task.s, task.phi, omega, mu, strict=True):
         r = np.linspace(*np.sqrt(2 * gammaincinv(d / 2, [1e-12, 1 - 1e-12])), 48)
-        weight = np.exp(
-            (d - 1) * np.log(r / np.sqrt(d)) - (r**2 - d) / 2
-        )  # χ's density, but for a factor
+        # χ's density, but for a factor
+        weight = np.exp((d - 1) * np.log(r / np.sqrt(d)) - (r**2 - d) / 2)
         power, square = softmax_moments(abs(w) * r, context)
         mean = w * r * (1 - power)
         value = r**2 - 2 * m * r * mean + m**2 * (square + (d * phi - 1) * power)

@@ -15,6 +15,7 @@ of its theorems were at hand: what follows is derived here, not quoted; nothing 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -71,17 +72,17 @@ class MultiTask:
     def tasks(self) -> int:
         return len(self.dims)
 
-    @property
+    @cached_property
     def d(self) -> PerTask:
         """Group sizes d_i as floats."""
         return np.array(self.dims, dtype=float)
 
-    @property
+    @cached_property
     def s(self) -> PerTask:
         """Signal powers s_i."""
         return np.array(self.signal)
 
-    @property
+    @cached_property
     def phi(self) -> PerTask:
         """φ_i = 1 + σ²/s_i: the power of a label in units of its signal."""
         return 1 + self.noise / self.s
@@ -196,8 +197,7 @@ def flow(
         return signs * np.exp(u.reshape(signs.shape))
 
     def speed(_: float, u: np.ndarray) -> np.ndarray:
-        omega, mu = values(u)
-        by_omega, by_mu = gradient(task, omega, mu)
+        by_omega, by_mu = gradient(task, *values(u))
         # d log|ω| = dω/ω, and |ω|/ω is the sign.
         return (-signs * np.stack([rate * by_omega, 2 * by_mu])).ravel()
 

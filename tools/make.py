@@ -169,8 +169,9 @@ def test_mutants() -> None:
 def test_long() -> None:
     tool("browsers")
     built()
-    attack = ("tests/attack", "tests/browser/test_addresses.py", "tests/browser/test_pages.py")
-    run(PYTHON, "-m", "pytest", *attack, LONG="yes", **ONE_THREAD)
+    browsed = ("tests/browser/test_addresses.py", "tests/browser/test_pages.py")
+    what = ("tests/attack", *browsed, "tests/test_reference.py")
+    run(PYTHON, "-m", "pytest", *what, LONG="yes", **ONE_THREAD)
 
 
 def test_browsers() -> None:

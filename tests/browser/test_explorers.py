@@ -19,8 +19,18 @@ from iclcore.theory import icl_risk, multihead
 NAMES = sorted(KINDS)
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 PATIENCE = 1200  # times 50 ms, on a machine that is busy
-FIELD = "each => each.closest('.ex-control')?.querySelector('input[type=number]')?.value ?? NaN"
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
+
+
+# What is drawn and said, and what a control is: in one question, for each takes longer than its answer.
+SEEN = """(ex) => [ex.querySelector(".ex-panels").innerHTML.replaceAll(' class=""', ""),
+  ex.querySelector(".ex-summary").innerText]"""
+IS = """(each) => ({
+  what: each.labels?.[0]?.textContent ?? each.ariaLabel,
+  value: each.value ?? each.ariaValueNow,
+  number: each.closest(".ex-control")?.querySelector("input[type=number]")?.value,
+  last: each.max !== undefined && +each.value >= +each.max,
+  options: each.options && [each.selectedIndex, each.length] })"""
 
 
 def run_for(part, milliseconds: int) -> None:
@@ -34,11 +44,11 @@ def run_for(part, milliseconds: int) -> None:
     pytest.fail("the worker has not answered")
 
 
-def wait_for_change(part, before: tuple[str, str], what: str) -> None:
+def wait_for_change(part, before: list[str], what: str) -> None:
     """Drawing and summary differ from before, once the page's clock has gone on."""
     for _ in range(PATIENCE):
         run_for(part, 500)  # what is said waits for the hand to rest
-        now = drawing(part), part.locator(".ex-summary").inner_text()
+        now = part.evaluate(SEEN)
         if now[0] != before[0] and now[1] != before[1]:
             return
         part.page.wait_for_timeout(50)  # a worker's own time
@@ -49,24 +59,23 @@ def wait_for_change(part, before: tuple[str, str], what: str) -> None:
 def move_every_control(part) -> None:
     """By its keys alone; what is drawn and what is said must follow each."""
     for control in part.locator(CONTROLS).element_handles():  # bars go when the dimension falls
-        before = drawing(part), part.locator(".ex-summary").inner_text()
-        what = control.evaluate("each => each.labels?.[0]?.textContent ?? each.ariaLabel")
-        value = control.evaluate("each => each.value ?? each.ariaValueNow")
-        number = control.evaluate(FIELD)
-        control.focus()
-        last = control.evaluate("each => each.max !== undefined && +each.value >= +each.max")
-        keys = ["ArrowLeft", "ArrowLeft"] if last else ["ArrowRight", "ArrowRight"]
-        if control.evaluate("each => each.tagName") == "SELECT":
-            size = control.evaluate("each => [each.selectedIndex, each.length]")
-            keys = ["ArrowUp"] if size[0] == size[1] - 1 else ["ArrowDown"]
+        before, was = part.evaluate(SEEN), control.evaluate(IS)
+        what = was["what"]
+        keys = ["ArrowLeft", "ArrowLeft"] if was["last"] else ["ArrowRight", "ArrowRight"]
+        if was["options"]:
+            at, length = was["options"]
+            keys = ["ArrowUp"] if at == length - 1 else ["ArrowDown"]
         if what == "share in context":
             keys *= 5
         if what == "heads H of the bound":  # one more than tasks are enough
             keys = ["ArrowLeft"]
+        control.focus()
         for key in keys:
-            control.press(key)
-        assert control.evaluate("each => each.value ?? each.ariaValueNow") != value, what
-        assert control.evaluate(FIELD) != number, f"{what}: the number beside it"
+            part.page.keyboard.press(key)
+        now = control.evaluate(IS)
+        assert now["value"] != was["value"], what
+        if was["number"] is not None:
+            assert now["number"] != was["number"], f"{what}: the number beside it"
         wait_for_change(part, before, what)
 
 
@@ -95,8 +104,8 @@ def test_every_control_moves_by_keyboard(visit, site, name):
         if part.get_attribute("data-explorer") != "softmax":  # which begins a new run
             run_for(part, 100)
             assert drawing(part) == first
-        for field in part.locator("input[type=number]").all():
-            low, high = (float(field.get_attribute(end)) for end in ("min", "max"))
+        for field in part.locator("input[type=number]").element_handles():
+            low, high = field.evaluate("each => [+each.min, +each.max]")
             field.fill("123456789")
             field.press("Enter")
             assert float(field.input_value()) == high

@@ -78,12 +78,19 @@ def lab(tmp_path_factory):
     server.wait()
 
 
-def test_slider_trait_and_button(browser, lab):
+@pytest.fixture(scope="module")
+def page(browser, lab):
+    """One for all, with the notebook open: JupyterLab takes longer to load than what is looked at."""
     context = browser.new_context(viewport={"width": 1300, "height": 1600})
-    page = context.new_page()
-    errors = []
+    page, errors = context.new_page(), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(f"{lab}/lab/tree/try.ipynb")
+    yield page
+    context.close()
+    assert not errors
+
+
+def test_slider_trait_and_button(page):
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
     page.wait_for_function("window.jupyterapp")
     page.wait_for_function(READY, timeout=90_000)
@@ -110,14 +117,13 @@ def test_slider_trait_and_button(browser, lab):
     part.locator("svg text", has_text="P = 5,000").first.wait_for(timeout=60_000)
     part.get_by_text("Trained in Python on 5,000 sequences").wait_for()
     assert part.get_by_role("button", name="Copy link").count() == 0  # no page to link to
-    assert not errors
-    context.close()
 
 
-def test_a_chapters_text_needs_no_extension(browser, lab):
-    context = browser.new_context(viewport={"width": 1300, "height": 1000})
-    page = context.new_page()
-    page.goto(f"{lab}/lab/tree/chapter.ipynb")
+def test_a_chapters_text_needs_no_extension(page):
+    page.wait_for_function("window.jupyterapp", timeout=90_000)
+    page.evaluate("""async () => {
+        await jupyterapp.restored;
+        await jupyterapp.commands.execute("docmanager:open", { path: "chapter.ipynb" }); }""")
     caption, equation, exercise = (page.locator(".jp-MarkdownCell").nth(n) for n in range(3))
     caption.get_by_text("A caption of 3.5 runs.", exact=True).wait_for(timeout=90_000)
     equation.locator("mjx-container[display=true]").wait_for()
@@ -127,4 +133,3 @@ def test_a_chapters_text_needs_no_extension(browser, lab):
     solution.locator("em", has_text="So").wait_for()
     solution.locator("mjx-container").nth(1).wait_for()
     assert page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
-    context.close()

@@ -144,8 +144,9 @@ def test() -> None:
     run(PYTHON, "-m", "ruff", "format", "--check", ".")
     # nbval is not called here, and takes each worker a second and a half to load
     options = ["-n", "2", "--dist", "worksteal", "-p", "no:nbval"]
-    run(PYTHON, "-m", "pytest", *options, "tests", **ONE_THREAD)
-    tool("processors", "quick")
+    # browsers and clusters are waited for: there is time for a third process
+    quick = of_tool("processors", "quick")
+    run(PYTHON, "-m", "pytest", *options, "tests", beside=quick, **ONE_THREAD)
 
 
 def clean() -> None:

@@ -34,7 +34,8 @@ PROCESSORS = {
         "NPY_DISABLE_CPU_FEATURES": f"{OLD_NUMPY} X86_V3",
     },
 }
-PYTEST = [sys.executable, "-m", "pytest", "-n", "2"]
+PYTEST = [sys.executable, "-m", "pytest"]
+BY_TWO = [*PYTEST, "-n", "2"]
 # pages are the same files whatever the processor; all else is asked, sweep and cluster included
 NO_NUMBERS = (
     "browser",
@@ -47,9 +48,9 @@ NO_NUMBERS = (
 )
 SAME = "same notebooks"
 STEPS = {
-    "tests": [*PYTEST, "--dist", "worksteal", "tests"]
+    "tests": [*BY_TWO, "--dist", "worksteal", "tests"]
     + [f"--ignore=tests/{name}" for name in NO_NUMBERS],
-    "nbval": [*PYTEST, "--dist", "loadfile", "--nbval", "--nbval-current-env", "book"],
+    "nbval": [*BY_TWO, "--dist", "loadfile", "--nbval", "--nbval-current-env", "book"],
     SAME: [sys.executable, "tools/execute.py", "--check"],
 }
 
@@ -80,8 +81,8 @@ def main(asked: list[str]) -> int:
         )
         return 0 if asked else 2
     if asked == ["quick"]:
-        tests = [f"tests/{name}" for name in QUICK]
-        return run("nehalem", [*PYTEST, "--dist", "worksteal", *tests])
+        # by one process: beside others, and each would compile the same
+        return run("nehalem", [*PYTEST, *(f"tests/{name}" for name in QUICK)])
     failed = []
     for name, settings in PROCESSORS.items():
         for step, command in (STEPS if settings else {SAME: STEPS[SAME]}).items():

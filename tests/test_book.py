@@ -455,6 +455,11 @@ def test_the_steps_need_no_make(tmp_path, make):
         assert log[0] == "tools/execute.py one two" and len(log) == count
     assert "tools/build.py" in log[1:]
     assert any(line.endswith(" book/one.ipynb book/two.ipynb") for line in log[1:])
+    program.write_text('#!/bin/sh\necho "$1" is done\ncase "$1" in *build*) exit 3;; esac\n')
+    done = subprocess.run([*alone, "book"], cwd=tmp_path, capture_output=True, text=True)
+    assert "\ntools/build.py is done\n" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("failed: ") and line.endswith("tools/build.py")
     for wrong in ("boko", "chapter=one"):
         done = subprocess.run([*alone, wrong], cwd=tmp_path, capture_output=True, text=True)
         (line,) = done.stderr.splitlines()

@@ -12,7 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".venv"
@@ -43,8 +45,8 @@ def run(
     needed: bool = True,
     **environment: str,
 ) -> int:
-    """One step, with another ``beside`` it, and how it ended. What ends this process ends the step; and if
-    one fails that is ``needed`` nothing comes after it."""
+    """One step, with another ``beside`` it that says all at its end, and how they ended. What ends this
+    process ends the step; and if one fails that is ``needed`` nothing comes after it."""
     own = {name: text for name, text in os.environ.items() if name not in OTHERS}
     steps, heard = [], []
 
@@ -65,19 +67,31 @@ def run(
     for each in before:
         signal.signal(each, pass_on)
     try:
-        steps += [
-            subprocess.Popen(words, cwd=cwd, env={**own, **OURS, **environment})
-            for words in (command, beside)
-            if words
-        ]
+        place = {"cwd": cwd, "env": {**own, **OURS, **environment}}
+        started = [subprocess.Popen(command, **place)]
+        if beside:
+            heard_of = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            started.append(subprocess.Popen(beside, **place, **heard_of))
+            Thread(target=lambda: say(started[1].communicate()[0])).start()
+        steps += started
         send()  # what came before there was a step
         code = max((step.wait() for step in steps), key=abs)
     finally:
         for each, how in before.items():
             signal.signal(each, how)
     if code and (needed or code < 0):
+        for step in steps if beside else ():
+            if step.returncode:
+                print("failed:", *step.args, file=sys.stderr, flush=True)
         sys.exit(code if code > 0 else 128 - code)
     return code
+
+
+def say(what: bytes) -> None:
+    """On lines of its own, if there is still a reader."""
+    with suppress(OSError):
+        sys.stdout.buffer.write(b"\n" + what)
+        sys.stdout.flush()
 
 
 def of_tool(name: str, *arguments: str) -> tuple[str, ...]:
@@ -132,9 +146,11 @@ def book() -> None:
     # once more, as it is committed: every printed number against what stands in the notebook
     nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
     what = [f"book/{name}.ipynb" for name in names] or ["book"]
-    check = of_tool("workplace", PYTHON, "-m", "pytest", *nbval, *what)
-    # Sphinx has work for one core
-    run(*of_tool("build"), beside=() if settings else check, **ONE_THREAD)
+    if settings:
+        tool("build")
+    else:  # Sphinx has work for one core
+        check = of_tool("workplace", PYTHON, "-m", "pytest", *nbval, *what)
+        run(*check, beside=of_tool("build"), **ONE_THREAD)
 
 
 def test() -> None:

@@ -494,12 +494,12 @@ def test_what_is_installed_is_what_is_locked(tmp_path, make, uv):
         "-m pip install --quiet --disable-pip-version-check",
         "--no-deps -r requirements.lock",
     )
-    alone = tmp_path / ".venv" / "uv.txt"
+    alone, python = (tmp_path / ".venv" / name for name in ("uv.txt", "bin/python"))
     assert alone.read_text() == entry
     assert commands == [
         "-m venv .venv",
         f"{pip} -r {alone}",
-        f"-m uv pip install --quiet --compile-bytecode {locked}",
+        f"-m uv pip install --python {python} --quiet --compile-bytecode {locked}",
         *([] if uv else [f"{pip} {locked}"]),
         f"{pip} torch==1.0",
         f"{pip} --no-deps --no-build-isolation -e .",

@@ -111,7 +111,8 @@ def ready() -> None:
     print("Setting up .venv (a minute)", flush=True)
     run(sys.executable, "-m", "venv", ".venv")
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    uv = [PYTHON, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode"]
+    # into this environment, not into one that is active
+    uv = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, "--quiet", "--compile-bytecode"]
     locked = ["--no-deps", "-r", lock.name]
     alone = PLACE / "uv.txt"
     alone.write_text("".join(re.findall(r"^uv==.*\n(?:[ ]+.*\n)*", lock.read_text(), re.MULTILINE)))

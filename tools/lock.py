@@ -33,8 +33,8 @@ CHOSEN = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
 HEADER = f"""\
 # What `make` installs: every package that requirements.txt brings, with the hashes of its files. All have
 # wheels for Python {", ".join(PYTHONS)} on {", ".join(SYSTEMS)}.
-# Written by tools/lock.py. Not in it is torch, with CUDA: its builds are other files of one version, and
-# which to take is for whoever installs.
+# Written by tools/lock.py, which says what it leaves out. Not in it is torch, with CUDA: its builds are
+# other files of one version, and which to take is for whoever installs.
 --require-hashes
 --only-binary=:all:
 

@@ -114,13 +114,14 @@ def ready() -> None:
     # into this environment, not into one that is active
     uv = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, "--quiet", "--compile-bytecode"]
     locked = ["--no-deps", "-r", lock.name]
-    alone = PLACE / "uv.txt"
-    alone.write_text("".join(re.findall(r"^uv==.*\n(?:[ ]+.*\n)*", lock.read_text(), re.MULTILINE)))
+    alone, text = PLACE / "uv.txt", lock.read_text(encoding="utf-8")
+    alone.write_text("".join(re.findall(r"^uv==.*\n(?:[ ]+.*\n)*", text, re.MULTILINE)))
     # uv takes a fifth of the time, but does not know of an index that only pip is told of
     if run(*pip, "-r", str(alone), needed=False) or run(*uv, *locked, needed=False):
         print("uv could not install what is locked: pip does", flush=True)
         run(*pip, *locked)
-    run(*pip, *re.findall(r"^torch==\S+", requirements.read_text(), re.MULTILINE))
+    text = requirements.read_text(encoding="utf-8")
+    run(*pip, *re.findall(r"^torch==\S+", text, re.MULTILINE))
     run(*pip, "--no-deps", "--no-build-isolation", "-e", ".")
     # what an install that is no editable one had compiled stays there, and would stand before this tree
     for name in ("iclcore", "iclbook"):
@@ -144,14 +145,13 @@ def built() -> None:
 def book() -> None:
     names, settings = ASKED["CHAPTER"].split(), ASKED["SET"].split()
     tool("execute", *names, *(["--set", *settings] if settings else []), **ONE_THREAD)
+    if settings:
+        return tool("build")
     # once more, as it is committed: every printed number against what stands in the notebook
     nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
     what = [f"book/{name}.ipynb" for name in names] or ["book"]
-    if settings:
-        tool("build")
-    else:  # Sphinx has work for one core
-        check = of_tool("workplace", PYTHON, "-m", "pytest", *nbval, *what)
-        run(*check, beside=of_tool("build"), **ONE_THREAD)
+    check = of_tool("workplace", PYTHON, "-m", "pytest", *nbval, *what)
+    run(*check, beside=of_tool("build"), **ONE_THREAD)  # Sphinx has work for one core
 
 
 def test() -> None:

@@ -7,10 +7,10 @@ export CHAPTER SET
 
 # One after another, `make -j` or not: book and test both build, and both use all cores.
 .NOTPARALLEL:
-.PHONY: help book test test-settings test-processors test-mutants test-long test-browsers serve print lab bench browser ready clean
+.PHONY: help book test test-slow test-settings test-processors test-mutants test-long test-browsers serve print lab bench browser ready clean
 
 help:
 	@$(PYTHON) tools/make.py
 
-book test test-settings test-processors test-mutants test-long test-browsers serve print lab bench browser ready clean:
+book test test-slow test-settings test-processors test-mutants test-long test-browsers serve print lab bench browser ready clean:
 	@$(PYTHON) tools/make.py $@

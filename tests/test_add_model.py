@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from pace import slow
 
 from iclcore import RegressionTask, train
 from iclcore.models import MODELS, Layer, Model
@@ -16,6 +17,7 @@ from iclcore.modules import KINDS, Attention
 PAGE = Path(__file__).resolve().parent.parent / "book" / "add_model.md"
 
 
+@slow
 def test_the_code_of_the_page_says_what_stands_below_it():
     blocks = re.findall(
         r"^```(python|text)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL

@@ -431,12 +431,14 @@ def make(tmp_path):
 
 
 def test_make_does_one_thing_after_another(tmp_path, make):
-    """But it builds while nbval checks, and tests as another processor beside its tests."""
-    with make("echo begin >> log; sleep 0.05; echo end >> log", "-j8", "book", "test") as running:
+    """But it builds while nbval checks, and tests as another processor beside its slow tests."""
+    script = "echo begin >> log; sleep 0.05; echo end >> log"
+    with make(script, "-j8", "book", "test", "test-slow") as running:
         assert running.wait(LONG) == 0
     log = (tmp_path / "log").read_text().split()
     one, both = ["begin", "end"], ["begin", "begin", "end", "end"]
-    assert log == one + both + 4 * one + both  # between them browser, build, lint, format
+    test, slow = 5 * one, 2 * one + both  # browser, build, lint, format, tests
+    assert log == one + both + test + slow
 
 
 def test_the_steps_need_no_make(tmp_path, make):

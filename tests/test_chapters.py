@@ -13,6 +13,7 @@ import pytest
 from chapters import chapters
 from execute import Result
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from pace import slow
 
 from iclbook import chapter
 from iclbook.__main__ import main
@@ -274,6 +275,7 @@ def test_what_goes_wrong_at_other_settings_is_told():
         assert list(other_settings.problems(wrong, before)) == [told]
 
 
+@slow
 def test_a_chapter_goes_with_other_settings():
     """The cheapest of what `make test-settings` does."""
     results, wrong = other_settings.tried("one seed, a short run", [chapters()["merged"]])

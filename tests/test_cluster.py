@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from distributed import KilledWorker
 from distributed.comm import CommClosedError
+from pace import slow
 from test_sweep import files
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, versions
@@ -109,6 +110,7 @@ def same(one, other):
         assert (one / table).read_bytes() == (other / table).read_bytes()
 
 
+@slow
 def test_moments_of_a_tree_are_the_same_bytes(cluster):
     task, model = RegressionTask(dim=3, in_context=0.5), MergedAttention()
 
@@ -246,6 +248,7 @@ def test_a_task_that_no_worker_outlives_asks_for_memory():
     assert str(found) == "4 workers died at it; are their memories large enough?"
 
 
+@slow
 def test_the_scheduler_goes_and_what_was_done_is_kept(cluster, local, in_folder):
     line = f"sweep {FLAGS} --out there --scheduler {cluster.address}"
     kill_at(cluster.scheduler, in_folder / "there", 2)
@@ -267,6 +270,7 @@ def reply(server, answer):
         caller.sendall(answer)
 
 
+@slow
 @pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9])
 def test_an_address_where_no_scheduler_answers(answer, in_folder, capsys):
     """Nobody there, somebody silent, somebody else."""

@@ -9,6 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 from jupyter_client.manager import start_new_kernel
+from pace import mostly_slow
 from traitlets import List, TraitError
 
 from iclbook import explorers
@@ -30,7 +31,9 @@ class Parts(HTMLParser):
         self.found[tag] = dict(attributes)
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", mostly_slow(CLASSES, explorers.RankOne), ids=lambda kind: kind.name
+)
 def test_a_page_gets_a_picture_and_the_whole_state(kind):
     explorer = kind()
     data, _ = explorer._repr_mimebundle_()

@@ -12,6 +12,7 @@ import pytest
 from conftest import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pace import slow
 
 import iclcore
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
@@ -195,6 +196,7 @@ print(QueryRow(model, [data], 1).gradient(*model.factors(model.start(1), 1))[0][
 """
 
 
+@slow
 def test_compiled_code_is_not_kept_when_its_operations_change(tmp_path):
     """numba looks at the date of ``query_row`` alone; with registers of another width in ``lanes`` the code
     it had kept read half of each, and said 2.4 where 1.2 is right."""

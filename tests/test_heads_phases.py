@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from conftest import close
+from pace import mostly_slow
 
 from iclbook.measure import crossing
 from iclcore import multihead, spectral
@@ -106,7 +107,9 @@ def test_training_from_small_starts(length, phi, size, pairs):
     assert abs(now + left - end - lag) < 3 * noise * end
 
 
-@pytest.mark.parametrize(("length", "phi"), [(10, 1), (10, 3), (100, 1), (1000, 3)])
+@pytest.mark.parametrize(
+    ("length", "phi"), mostly_slow([(10, 1), (10, 3), (100, 1), (1000, 3)], (100, 1))
+)
 def test_training_is_done_when_the_race_says(length, phi):
     """The spectral numbers, softmax exact, on 1,024 contexts a step: 1/L, steps, batches, the start."""
     rate, batch = 0.04, 1024

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import close
+from pace import slow
 from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
@@ -734,6 +735,7 @@ def test_reduction_is_the_whole_model():
     near(whole, np.hypot(whole_error, error), mean)
 
 
+@slow
 def test_spectral_training_follows_the_flow_a_little_behind():
     start = theory.aligned_start(FIGURE_1)
     history = spectral.train_spectral(FIGURE_1, *start)
@@ -780,6 +782,7 @@ def test_saturated_starts_return():
         assert history.final["omega"][0, 0] * 10**0.5 == pytest.approx(1.007, abs=4 * 0.007)
 
 
+@slow
 def test_whole_model_reaches_the_limit():
     """By a schedule that is shorter than Figure 1's own: it suffices for the limit."""
     schedule = ((8.0, 0.02), (11.0, 0.01), (12.0, 0.004))

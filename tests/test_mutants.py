@@ -8,6 +8,7 @@ import attacked
 import faults
 import mutants
 import pytest
+from pace import slow
 
 SOURCE = '''"""2 + 2 stays: text."""
 import numpy as np
@@ -63,6 +64,7 @@ def small(tmp_path, monkeypatch):
     return mutants.Copy(tmp_path, "copy")
 
 
+@slow
 def test_a_fault_is_noticed_or_not_and_compiled_code_is_compiled_anew(small):
     reached = small.reached(["tests/test_sums.py"])
     tests = mutants.Tests(reached)
@@ -76,6 +78,7 @@ def test_a_fault_is_noticed_or_not_and_compiled_code_is_compiled_anew(small):
         assert small.verdict(tests, "sums.py", function, source).startswith(told), source
 
 
+@slow
 def test_what_is_called_equivalent_can_still_be_made():
     named = mutants.equivalent()
     assert named

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from conftest import close
+from pace import slow
 
 from iclbook import measure
 from iclbook.data import plateaus
@@ -14,6 +15,7 @@ def landings():
     return [measure.landings(rate * counts, rank) for rank, counts in plateaus.read().items()]
 
 
+@slow
 def test_a_seed_of_the_table_computed_again(tmp_path):
     rows = plateaus.count(tmp_path, seeds=[7])
     for row, table in zip(rows, plateaus.read().values(), strict=True):

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from attack.conftest import LONG
 from conftest import close
+from pace import slow
 
 from iclcore import SeparateAttention, reference
 from iclcore.autograd import PublishedDescent
@@ -87,11 +87,11 @@ def test_softmax_curves(path):
     close(calm, golden["loss"][: len(calm)], within=1e-3)
 
 
-@pytest.mark.parametrize("path", SOFTMAX if LONG else SOFTMAX[-1:], ids=lambda p: p.stem)
+@slow
+@pytest.mark.parametrize("path", SOFTMAX, ids=lambda p: p.stem)
 def test_softmax_past_the_edge(path):
     """From the edge on the published operations give the curve, on a processor that sums as the golden
-    curve's did. Whether this one does is told by plain torch, not by what is tested here. One of the two
-    gets there in half the steps; the other waits for make test-long.
+    curve's did. Whether this one does is told by plain torch, not by what is tested here.
     """
     golden, plan, losses = calm_losses(path)
     rise, stride = len(losses), int(golden["stride"])

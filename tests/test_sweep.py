@@ -17,6 +17,7 @@ from threading import Event
 import numpy as np
 import pytest
 from conftest import close
+from pace import slow
 
 from iclcore import (
     CubicMLP,
@@ -233,6 +234,7 @@ def test_a_value_error_deep_in_a_sweep_is_no_wrong_flag(in_folder, monkeypatch):
         main(shlex.split("sweep --epoch 40 --trainset_size 60 --grid seed=0:1 --out out"))
 
 
+@slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_end_a_sweep_as_ctrl_c_does(number, in_folder):
     """It says what is kept, unless its terminal is gone; and the exit status names the signal."""

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pace import slow
 
 from iclcore import interrupts, systems
 from iclcore.__main__ import enter
@@ -53,6 +54,7 @@ def as_on_windows(script, folder, *flags):
     return done.stdout
 
 
+@slow
 def test_the_command_line_runs_with_what_windows_has(tmp_path):
     script = """
 from iclcore.__main__ import hopeless
@@ -73,6 +75,7 @@ assert main(["sweep", *lines.split()]) == 0  # all are found
     assert (tmp_path / "run.csv").exists() and (tmp_path / "theory.csv").exists()
 
 
+@slow
 def test_the_books_tools_run_with_what_windows_has(tmp_path):
     script = """
 import build, execute, guard, workplace

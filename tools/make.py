@@ -31,6 +31,8 @@ OURS = {"JUPYTER_PREFER_ENV_PATH": "1", "PYTHONUTF8": "1"}
 ASKED = {name: os.environ.get(name, "") for name in ("CHAPTER", "SET")}
 # each chapter has a core; threads that wait for one another across two of them lose tenfold
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+# nbval is not called here, and takes each worker a second and a half to load
+TESTS = (PYTHON, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-p", "no:nbval", "tests")
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -159,11 +161,14 @@ def test() -> None:
     built()
     run(PYTHON, "-m", "ruff", "check", ".")
     run(PYTHON, "-m", "ruff", "format", "--check", ".")
-    # nbval is not called here, and takes each worker a second and a half to load
-    options = ["-n", "2", "--dist", "worksteal", "-p", "no:nbval"]
+    run(*TESTS, **ONE_THREAD)
+
+
+def test_slow() -> None:
+    tool("browsers")
+    built()
     # browsers and clusters are waited for: there is time for a third process
-    quick = of_tool("processors", "quick")
-    run(PYTHON, "-m", "pytest", *options, "tests", beside=quick, **ONE_THREAD)
+    run(*TESTS, "-m", "slow", beside=of_tool("processors", "quick"), **ONE_THREAD)
 
 
 def clean() -> None:
@@ -187,9 +192,8 @@ def test_mutants() -> None:
 def test_long() -> None:
     tool("browsers")
     built()
-    browsed = ("tests/browser/test_addresses.py", "tests/browser/test_pages.py")
-    what = ("tests/attack", *browsed, "tests/test_reference.py")
-    run(PYTHON, "-m", "pytest", *what, LONG="yes", **ONE_THREAD)
+    what = ("tests/attack", "tests/browser/test_addresses.py", "tests/browser/test_pages.py")
+    run(PYTHON, "-m", "pytest", "-m", "", *what, LONG="yes", **ONE_THREAD)
 
 
 def test_browsers() -> None:
@@ -224,7 +228,8 @@ COMMANDS = {
         book,
         "execute every chapter, build the pages into _build/html, check each chapter by nbval",
     ),
-    "test": (test, "lint, format, tests, pages in a browser: with book, what CI runs"),
+    "test": (test, "lint, format, tests, pages in a browser"),
+    "test-slow": (test_slow, "the tests that take longest: with book and test, what CI runs"),
     "test-settings": (test_settings, "every chapter with other settings, into a temporary folder"),
     "test-processors": (test_processors, "as on three other processors (a quarter of an hour)"),
     "test-mutants": (test_mutants, "put small faults into theory and engines (20 minutes)"),

@@ -155,7 +155,7 @@ def within(
         if ours(getattr(module, "__file__", None) or "") and not name.startswith("__"):
             del sys.modules[name]
     plugins = [limit] if limit else []
-    sys.exit(pytest.main(["-x", "-p", "no:cacheprovider", *arguments], plugins))
+    sys.exit(pytest.main(["-x", "-m", "", "-p", "no:cacheprovider", *arguments], plugins))
 
 
 @contextmanager

@@ -35,7 +35,7 @@ PROCESSORS = {
     },
 }
 PYTEST = [sys.executable, "-m", "pytest"]
-BY_TWO = [*PYTEST, "-n", "2"]
+BY_TWO = [*PYTEST, "-n", "2", "-m", ""]  # slow ones too
 # pages are the same files whatever the processor; all else is asked, sweep and cluster included
 NO_NUMBERS = (
     "browser",

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from attack.conftest import share
+from pace import slow
 
 from browser.test_explorers import FOLLOW
 from iclbook import explorers
@@ -44,6 +45,7 @@ def altered(rng: random.Random, good: str) -> str:
     return link
 
 
+@slow
 @pytest.mark.parametrize("name", NAMES)
 def test_addresses(name, visit, served, tally):
     rng = random.Random(name)

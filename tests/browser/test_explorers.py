@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import close
+from pace import mostly_slow
 
 from browser.seen import KINDS, drawing, frames, lines_of, table
 from iclbook import explorers, measure
@@ -17,6 +18,7 @@ from iclcore.moments import of_population
 from iclcore.theory import icl_risk, multihead
 
 NAMES = sorted(KINDS)
+EAGER = [name for name in NAMES if name != "softmax"]  # which trains when it is asked to
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html" / "book"
 PATIENCE = 1200  # times 50 ms, on a machine that is busy
 CONTROLS = ".ex-controls input[type=range], .ex-controls select, .ex-bar, .ex-time input"
@@ -91,7 +93,7 @@ def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
     page.close()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_slow(NAMES, "task", "rank_one"))
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(f"{site.as_uri()}/{name}.html", clock=True)
     page.clock.run_for(200)
@@ -558,7 +560,7 @@ def test_what_was_tried_is_let_go(visit, site):
     assert page.locator(".ex-tried *").count() == 0
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "softmax"])
+@pytest.mark.parametrize("name", mostly_slow(EAGER, "rank_one", "task"))
 def test_a_hand_that_is_faster_than_the_pictures_is_drawn_once_a_frame(visit, site, name):
     """However much a redraw costs, it costs it once; ``bench/redraw.py`` measures how much."""
     page = visit(f"{site.as_uri()}/{name}.html", viewport={"width": 960, "height": 900})
@@ -594,7 +596,7 @@ HEAVIEST = {
 LAST = {"two_papers": ("context", 100, 200, 300)}  # what is moved; of the others the seed
 
 
-@pytest.mark.parametrize("name", HEAVIEST)
+@pytest.mark.parametrize("name", mostly_slow(HEAVIEST, "rank_one"))
 def test_a_long_run_is_computed_away_from_the_page_and_the_newest_wins(visit, site, name):
     """In a worker made of the page's own script, from disk; what is drawn is what the page computes."""
     given = "&".join(

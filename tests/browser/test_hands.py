@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from conftest import close
+from pace import mostly_slow, slow
 from playwright.sync_api import expect
 
 from browser.seen import KINDS, drawing, frames, lines_of
@@ -50,6 +51,7 @@ def scrolls(page, y):
     page.evaluate(STILL)
 
 
+@slow
 def test_a_finger_that_scrolls_past_changes_nothing(visit, site):
     page = visit(f"{site.as_uri()}/merged.html", **PHONE)
     slider = page.get_by_label("initial weights", exact=True)
@@ -294,9 +296,10 @@ def test_pinned_curves_stay_and_say_what_differed(visit, site):
     assert page.locator("path.ex-pale, .ex-tried:visible").count() == 0
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in KINDS if KINDS[name].GUESS and name != "softmax"]
-)
+ASKED = [name for name in KINDS if KINDS[name].GUESS and name != "softmax"]
+
+
+@pytest.mark.parametrize("name", mostly_slow(ASKED, "rank_one", "task"))
 def test_an_answer_shows_once_it_was_guessed_and_moved_to(visit, site, name):
     ask = KINDS[name].GUESS
     page = visit(f"{site.as_uri()}/{name}.html", whole=False)
@@ -404,6 +407,7 @@ def test_a_rate_past_the_edge_is_named_where_it_is_set(visit, site, name):
     )
 
 
+@slow
 def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
     page = visit(f"{site.as_uri()}/softmax.html")
     assert page.locator(".ex-still img").is_visible()  # the finished curves, until then

@@ -9,6 +9,7 @@ import urllib.request
 
 import nbformat
 import pytest
+from pace import slow
 
 # the notebook is the one that commands act on, and its kernel waits
 READY = """() => {
@@ -90,6 +91,7 @@ def page(browser, lab):
     assert not errors
 
 
+@slow
 def test_slider_trait_and_button(page):
     page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
     page.wait_for_function("window.jupyterapp")
@@ -119,6 +121,7 @@ def test_slider_trait_and_button(page):
     assert part.get_by_role("button", name="Copy link").count() == 0  # no page to link to
 
 
+@slow
 def test_a_chapters_text_needs_no_extension(page):
     page.wait_for_function("window.jupyterapp", timeout=90_000)
     page.evaluate("""async () => {

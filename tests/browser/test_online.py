@@ -7,6 +7,7 @@ from pathlib import Path
 import online
 import pytest
 import serve
+from pace import mostly_slow
 from playwright.sync_api import expect
 
 from iclbook import explorers
@@ -67,7 +68,7 @@ def test_an_inline_script_that_is_not_in_the_policy_is_refused(browser, host):
     context.close()
 
 
-@pytest.mark.parametrize("name", ["index", "rank_one", "notation", "api"])
+@pytest.mark.parametrize("name", mostly_slow(["index", "rank_one", "notation", "api"], "rank_one"))
 def test_a_page_works_under_its_policy(sent, name):
     page = sent(f"book/{name}.html")
     explorer = page.locator(".ex").first

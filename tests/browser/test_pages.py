@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import nbformat
 import needed
 import pytest
-from attack.conftest import LONG
+from pace import mostly_slow, slow
 
 from browser.seen import frames
 
@@ -21,7 +21,6 @@ PAGES = [path.stem for path in SOURCES]
 COLUMNS = tomllib.loads((ROOT / "book" / "ruff.toml").read_text())["line-length"]
 CHAPTERS = [path.stem for path in SOURCES if path.suffix == ".ipynb"]
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
-LONG_LIST = "api"  # of which axe reads a thousand rows in ten seconds: make test-long
 # the rules that a theme decides, and that take axe longest
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 
@@ -145,7 +144,7 @@ def open_page(visit):
     return opened
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", mostly_slow(PAGES, "index", "rank_one", "notation"))
 def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name, tally):
     """One visit: it takes longer to set a page's formulas than to look at it."""
     tally("pages, light and dark, at 320 and 1,200 px")
@@ -153,8 +152,7 @@ def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name, tally):
     weighs_little(page)
     is_whole_on_any_screen(page)
     assert page.locator(".ex").count() == page.locator(".explorer").count()
-    if LONG or name != LONG_LIST:
-        has_nothing_serious_for_axe(page)
+    has_nothing_serious_for_axe(page)
     if name in CHAPTERS:
         downloads_as_the_notebook_it_is(page, name)
 
@@ -261,6 +259,7 @@ def test_search_finds_a_word_of_the_notation(open_page):
     page.locator("#search-results a", has_text="Notation").wait_for()
 
 
+@slow
 def test_an_animation_can_be_stopped_and_played(visit):
     """It stands still from the start where the reader's system asks for that."""
     for motion, names in (("no-preference", ["Stop", "Play"]), ("reduce", ["Play", "Stop"])):

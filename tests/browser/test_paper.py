@@ -5,6 +5,7 @@ import re
 import paper
 import pytest
 import yaml
+from pace import slow
 
 ROOT = paper.ROOT
 FACTS = """([text, pages]) => {
@@ -61,6 +62,7 @@ def test_it_has_every_page_in_order_and_all_that_they_show(texts, browser):
     assert facts["solutions"] > 20 and facts["explorers"] > 10
 
 
+@slow
 def test_a_link_that_was_dropped_led_to_nothing_on_paper(texts, browser):
     """An explorer's setting, a picture's own file, the index: nothing else becomes mere words."""
     page = browser.new_page()

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import build
 import execute
+import kernels
 import nbformat
 import needed
 import pytest
@@ -42,6 +43,16 @@ import os
 
 print(os.getpid(), file=open({file!r}, "w"), flush=True)
 sum(range(10**11))"""
+
+LOADED = """\
+import os, subprocess, sys
+
+import iclcore
+
+assert subprocess.run(["false"]).returncode == 1
+print(os.getcwd(), os.environ["NUMBA_NUM_THREADS"], "tools" in " ".join(sys.path))
+print("torch" in sys.modules, hasattr(iclcore, "seen"))
+iclcore.seen = True"""
 
 # signals as they are in a terminal, wherever these tests run
 TERMINAL = """\
@@ -125,6 +136,16 @@ def test_executing_again_gives_the_same_bytes_in_any_locale(tmp_path):
     assert list(widget.data) == ["text/plain"]
     assert "'λ'" in notebook.cells[2].outputs[0].data["text/plain"]
     assert recorded(tmp_path)["one"]["cells"].keys() <= {"c0", "c1", "c2"}
+
+
+@pytest.mark.parametrize("chapters", [1, kernels.MANY])
+def test_a_forked_kernel_is_as_any_other_but_has_loaded_all(tmp_path, chapters):
+    write_book(tmp_path, **{f"n{i}": enumerate([LOADED]) for i in range(chapters)})
+    assert execute.main([], tmp_path) == 0
+    for path in (tmp_path / "book").iterdir():
+        ((said,),) = (cell.outputs for cell in nbformat.read(path, as_version=4).cells)
+        beforehand = chapters > 1 and sys.platform == "linux"
+        assert said.text == f"{tmp_path / 'book'} 1 False\n{beforehand} False\n"
 
 
 def test_the_text_is_given_the_numbers_of_the_run(tmp_path, capsys, monkeypatch):

@@ -24,6 +24,7 @@ import nbformat
 import needed
 import prose
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
+from kernels import forked
 from make import ONE_THREAD, ROOT
 from nbformat.v4 import new_code_cell
 from pictures import kept
@@ -132,13 +133,17 @@ def execute(sources: list[Source]) -> list[Result]:
     processes that the guard ends.
     """
     futures, running = {}, set()
-    with ThreadPoolExecutor(AT_ONCE) as pool, guarded() as (folder, environment):
+    with (
+        ThreadPoolExecutor(AT_ONCE) as pool,
+        guarded() as (folder, plain),
+        forked(folder, plain | ONE_THREAD, len(sources)) as environment,
+    ):
         for source in sorted(sources, key=lambda each: -len(each.notebook.cells)):
             if len(running) == AT_ONCE:
                 _, running = wait(running, return_when=FIRST_COMPLETED)
             out, began = folder / source.path.name, time.perf_counter()
             nbformat.write(source.notebook, asked_of(out))
-            papermill = start(source.path, out, environment | ONE_THREAD)
+            papermill = start(source.path, out, environment)
             future = futures[source.path] = pool.submit(finish, papermill, began, source, out)
             running.add(future)
         return [futures[source.path].result() for source in sources]

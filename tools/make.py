@@ -150,9 +150,10 @@ def book() -> None:
     if settings:
         return tool("build")
     # once more, as it is committed: every printed number against what stands in the notebook
-    nbval = ["-n", "2", "--dist", "loadfile", "--nbval", "--nbval-current-env"]
+    nbval = ["-n", "2", "--dist", "loadfile", "--nbval"]
     what = [f"book/{name}.ipynb" for name in names] or ["book"]
-    check = of_tool("workplace", PYTHON, "-m", "pytest", *nbval, *what)
+    place = "workplace" if names else "kernels"
+    check = of_tool(place, PYTHON, "-m", "pytest", *nbval, *what)
     run(*check, beside=of_tool("build"), **ONE_THREAD)  # Sphinx has work for one core
 
 

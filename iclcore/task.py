@@ -18,7 +18,7 @@ from iclcore.checks import choice, least, numbers, positive, said, share, switch
 ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
 SPECTRA = ("linear", "power", "white")
 STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # of random numbers
-DRAWN = 10_000  # sequences that a published draw has in float64 at a time, to bound memory
+DRAWN = 1000  # sequences that a published draw has in float64 at a time: they stay in the cache
 Vector, Matrix = Float[np.ndarray, " D"], Float[np.ndarray, "D D"]
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")

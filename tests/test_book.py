@@ -20,6 +20,7 @@ import pytest
 import workplace
 from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pace import mostly_slow
 
 from iclbook import chapter
 
@@ -261,7 +262,9 @@ def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):
     assert message == f"no chapter 'nonsense'; the chapters are: {', '.join(CHAPTERS)}\n"
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    "number, code", mostly_slow([(signal.SIGINT, 130), (signal.SIGKILL, -9)], (signal.SIGKILL, -9))
+)
 def test_a_stopped_executor_leaves_no_kernel_and_starts_no_other(tmp_path, number, code):
     deaf = {name: [(0, DEAF.format(file=str(tmp_path / name)))] for name in ("one", "two")}
     write_book(tmp_path, **deaf, three=[(0, f"open({str(tmp_path / 'three')!r}, 'w')")])

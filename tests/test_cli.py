@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from numba import config
+from pace import mostly_slow
 
 from iclcore import (
     CubicMLP,
@@ -452,7 +453,7 @@ def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
     assert history.ended == "diverged" and np.isfinite(history.loss[:-1]).all()
 
 
-@pytest.mark.parametrize("kind", ["--engine autograd", "--softmax"])
+@pytest.mark.parametrize("kind", mostly_slow(["--engine autograd", "--softmax"], "--softmax"))
 def test_interrupt_keeps_the_curve(kind, in_folder):
     """No bar where standard error is no terminal; Ctrl-C, twice, saves; what compiles is not hurt."""
     flags = f"train --model attnS {kind} --trainset_size 300 --epoch 1000000 --save i.csv"

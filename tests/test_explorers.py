@@ -435,7 +435,9 @@ def other(control):
     return control["min"] if value != control["min"] else control["max"]
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", mostly_slow(CLASSES, explorers.RankOne), ids=lambda kind: kind.name
+)
 def test_every_control_reaches_the_kernel_and_back(kernel, kind):
     comms, _ = run(kernel, f"from iclbook import explorers\ne = explorers.{kind.__name__}()")
     comm = next(
@@ -458,7 +460,7 @@ def test_every_control_reaches_the_kernel_and_back(kernel, kind):
 FINITE = [kind for kind in CLASSES if kind.run_finite is not Explorer.run_finite]
 
 
-@pytest.mark.parametrize("kind", FINITE, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", mostly_slow(FINITE, explorers.RankOne), ids=lambda kind: kind.name)
 def test_the_button_runs_on_finite_data(kernel, kind):
     quick = {"Softmax": "steps=300", "TaskAllocation": "horizon=5"}.get(kind.__name__, "")
     comms, _ = run(kernel, f"from iclbook import explorers\ne = explorers.{kind.__name__}({quick})")

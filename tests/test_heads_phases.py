@@ -82,7 +82,8 @@ def test_three_races_at_once_end_as_each_alone():
 
 
 @pytest.mark.parametrize(
-    ("length", "phi", "size", "pairs"), [(10, 3, 1e-5, 16), (1000, 3, 1e-3, 4)]
+    ("length", "phi", "size", "pairs"),
+    mostly_slow([(10, 3, 1e-5, 16), (1000, 3, 1e-3, 4)], (1000, 3, 1e-3, 4)),
 )
 def test_training_from_small_starts(length, phi, size, pairs):
     """Softmax exact, over decades of time: steps a hundredth of what is left of the race, asked anew where

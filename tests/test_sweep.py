@@ -93,6 +93,7 @@ def test_own_sequences_are_known_by_their_content(in_folder):
             replace(copied, **{name: 30})
 
 
+@slow
 def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
     """Killed by its process id: nothing that was done is done again, and the result is the same.
 

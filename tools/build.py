@@ -56,7 +56,7 @@ def lighten(picture: Path) -> None:
         if image.mode == "P" or image.convert("RGBA").getextrema()[3] != (255, 255):
             return
     few, file = whole.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=0), io.BytesIO()
-    few.save(file, format="PNG", optimize=True)
+    few.save(file, format="PNG")
     off = np.abs(np.asarray(few.convert("RGB"), dtype=int) - np.asarray(whole, dtype=int)).max()
     if off <= VISIBLE and file.tell() < picture.stat().st_size:
         picture.write_bytes(file.getvalue())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import close
-from pace import mostly_slow
+from pace import mostly_slow, slow
 
 from browser.seen import KINDS, drawing, frames, lines_of, table
 from iclbook import explorers, measure
@@ -81,6 +81,7 @@ def move_every_control(part) -> None:
         wait_for_change(part, before, what)
 
 
+@slow
 def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
     page = browser.new_page()
     held = []
@@ -227,6 +228,7 @@ def test_play_pause_and_step(visit, site):
         assert float(bar.input_value()) == pytest.approx(stopped, abs=1)
 
 
+@slow
 def test_a_run_that_leaves_is_drawn_up_to_there_and_says_why(visit, site):
     page = visit(f"{site.as_uri()}/rank_one.html")
     page.get_by_label("learning rate, number").fill("5")

@@ -194,6 +194,7 @@ def test_a_start_is_dragged_in_the_plane(visit, site):
     assert centre(hand) == pytest.approx((x, y), abs=0.5)
 
 
+@slow
 def test_a_finger_moves_a_point_and_scrolls_beside_it(visit, site):
     page = visit(f"{site.as_uri()}/task.html", **PHONE)
     hands = page.locator(".ex-hand")
@@ -216,6 +217,7 @@ def test_a_finger_moves_a_point_and_scrolls_beside_it(visit, site):
     page.locator(".ex-summary", has_text="set by hand").wait_for(state="detached")
 
 
+@slow
 def test_points_of_one_picture_are_reached_by_keys(visit, site):
     """One of them is a tab stop; they stay the same points when the picture is drawn in another order."""
     page = visit(f"{site.as_uri()}/task_allocation.html")
@@ -269,6 +271,7 @@ def test_the_same_direction_lights_up_in_curve_matrix_and_label(visit, site):
     assert page.locator(".ex-lit").count() == 0
 
 
+@slow
 def test_pinned_curves_stay_and_say_what_differed(visit, site):
     page = visit(f"{site.as_uri()}/rank_one.html")
     ends = [lines_of(page)["Loss", "loss"][1][-1]]
@@ -443,6 +446,7 @@ def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
     expect(play).to_be_visible()
 
 
+@slow
 def test_a_run_that_leaves_shows_how_high_it_went(visit, site):
     page = visit(f"{site.as_uri()}/softmax.html")
     page.get_by_label("learning rate, number").fill("3")
@@ -457,7 +461,7 @@ def test_a_run_that_leaves_shows_how_high_it_went(visit, site):
     assert page.locator("path.ex-cut").count() >= 1
 
 
-@pytest.mark.parametrize("name", ["merged", "rank_one", "low_rank"])
+@pytest.mark.parametrize("name", mostly_slow(["merged", "rank_one", "low_rank"], "rank_one"))
 def test_a_run_on_finite_data_is_pythons(visit, site, name):
     """Without a kernel: the same start and the same 2,000 sequences, their averages and every weight."""
     page = visit(f"{site.as_uri()}/{name}.html#{name}?steps=500&context=9")

@@ -7,7 +7,7 @@ from pathlib import Path
 import online
 import pytest
 import serve
-from pace import mostly_slow
+from pace import mostly_slow, slow
 from playwright.sync_api import expect
 
 from iclbook import explorers
@@ -84,6 +84,7 @@ def test_a_page_works_under_its_policy(sent, name):
         assert page.evaluate("window.printed")
 
 
+@slow
 def test_softmax_attention_trains_in_its_worker(sent):
     page = sent("book/softmax.html")
     play = page.locator(".ex").get_by_role("button", name="Play").first
@@ -91,6 +92,7 @@ def test_softmax_attention_trains_in_its_worker(sent):
     expect(page.locator(".ex").first).to_contain_text(re.compile(r"step [1-9]"), timeout=60_000)
 
 
+@slow
 def test_search_and_what_is_missing(sent, host, browser):
     page = sent("search.html?q=eigenvectors")
     page.locator("#search-results a", has_text="Notation").wait_for()

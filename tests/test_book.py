@@ -20,7 +20,7 @@ import pytest
 import workplace
 from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from pace import mostly_slow
+from pace import mostly_slow, slow
 
 from iclbook import chapter
 
@@ -175,6 +175,7 @@ def test_the_text_is_given_the_numbers_of_the_run(tmp_path, capsys, monkeypatch)
     assert line.startswith("one.ipynb: want <!--q ")
 
 
+@slow
 def test_other_settings_give_other_numbers_and_are_marked(tmp_path):
     setting = "size: int = 5  # of what\nrate: float = 0.5"
     shown = "class Shown:\n    def _repr_mimebundle_(self, **_):\n"

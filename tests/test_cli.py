@@ -58,7 +58,7 @@ def command(line: str, **kind):
     return [sys.executable, "-m", "iclcore", *shlex.split(line)]
 
 
-@pytest.mark.parametrize("flags", PUBLISHED)
+@pytest.mark.parametrize("flags", mostly_slow(PUBLISHED, *PUBLISHED[:4]))
 def test_published_commands_run(flags, in_folder, capsys):
     assert main(["train", *shlex.split(flags), "--save", "run.csv"]) == 0
     history = History.from_csv("run.csv")

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+from pace import slow
 from PIL import Image
 
 from iclbook.explorers import Task
@@ -57,6 +58,7 @@ def executed_again(before, after):
     return source.cells[0].outputs[0]
 
 
+@slow
 def test_round_off_changes_no_picture():
     """A marker that rounding takes across the middle of a pixel changes whole pixels of its edge."""
     here, there = 5.0, 5.05  # less than two pixels apart

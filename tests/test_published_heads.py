@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pace import mostly_slow
 
 from iclcore import History, multihead, spectral
 from iclcore.cli import main
@@ -16,7 +17,7 @@ from iclcore.theory.multihead import MultiTask
 CASES = sorted((Path(__file__).parent / "golden" / "heads").glob("*.npz"))
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", mostly_slow(CASES, CASES[0]), ids=lambda path: path.stem)
 def test_a_seed_is_the_published_curve(path, in_folder, capsys):
     """As a command, whose column ``loss`` is the published mean."""
     golden = np.load(path)

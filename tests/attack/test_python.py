@@ -4,11 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pace import slow
+
 from attack.conftest import share
 
 CALLS = Path(__file__).with_name("calls.py")
 
 
+@slow
 def test_calls(tally):
     count = share(5000)
     done = subprocess.run([sys.executable, CALLS, str(count)], capture_output=True, text=True)

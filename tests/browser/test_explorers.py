@@ -155,6 +155,7 @@ FOLLOW = """async (text) => {
     await drawn(); }"""
 
 
+@slow
 def test_a_wrong_link_opens_the_default_and_says_so(visit, served):
     page = visit(f"{served}/rank_one.html")
     usual = drawing(page)

@@ -37,6 +37,7 @@ def texts():
     return paper.pages()
 
 
+@slow
 def test_it_has_every_page_in_order_and_all_that_they_show(texts, browser):
     def files(entry):
         match entry:
@@ -77,6 +78,7 @@ def test_a_link_that_was_dropped_led_to_nothing_on_paper(texts, browser):
     assert gone > 20 and before - gone == after
 
 
+@slow
 def test_a_printed_page_has_links_an_outline_and_text(texts, browser):
     """Of two pages: the whole book takes minutes."""
     two = {name: texts[name] for name in ("index", "notation")}

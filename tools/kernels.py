@@ -113,6 +113,8 @@ def main(words: list[str]) -> None:
         case ["--serve", number]:
             serve(socket.socket(fileno=int(number)))
         case command:
+            if hasattr(os, "nice"):
+                os.nice(5)  # the pages are built meanwhile, and somebody waits for them
             from workplace import guarded, stoppable
 
             with stoppable("the command did not finish"), guarded() as (folder, plain):

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -140,7 +141,10 @@ def test_executing_again_gives_the_same_bytes_in_any_locale(tmp_path):
 
 
 @pytest.mark.parametrize("chapters", [1, kernels.MANY])
-def test_a_forked_kernel_is_as_any_other_but_has_loaded_all(tmp_path, chapters):
+def test_a_forked_kernel_is_as_any_other_but_has_loaded_all(tmp_path, chapters, monkeypatch):
+    far = tmp_path / ("far" * 30)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(far))
     write_book(tmp_path, **{f"n{i}": enumerate([LOADED]) for i in range(chapters)})
     assert execute.main([], tmp_path) == 0
     for path in (tmp_path / "book").iterdir():

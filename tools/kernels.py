@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -37,31 +37,37 @@ def forked(folder: Path, environment: dict, kernels: int = MANY) -> Iterator[dic
     if kernels < MANY or sys.platform != "linux":
         yield environment
         return
-    address, jupyter = folder / "kernels", folder / "jupyter"
-    place = jupyter / "kernels" / "python3" / "kernel.json"
+    place = folder / "jupyter" / "kernels" / "python3" / "kernel.json"
     place.parent.mkdir(parents=True)
-    ask = [sys.executable, "-IS", __file__, "--ask", str(address), "-f", "{connection_file}"]
+    ask = [sys.executable, "-IS", __file__, "--ask", str(folder), "-f", "{connection_file}"]
     spec = {"argv": ask, "display_name": "Python 3", "language": "python"}
     place.write_text(json.dumps(spec | {"interrupt_mode": "message"}), encoding="utf-8")
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(address))
+        in_folder(folder, listener.bind)
         listener.listen(kernels)  # from here on who asks waits until all is loaded
         number = listener.fileno()
         serve = [sys.executable, __file__, "--serve", str(number)]
         loaded = environment | AS_IN_A_KERNEL
         server = subprocess.Popen(serve, env=loaded, pass_fds=[number], start_new_session=True)
     try:
-        yield environment | {"JUPYTER_PATH": str(jupyter)}
+        yield environment | {"JUPYTER_PATH": str(folder / "jupyter")}
     finally:
         server.kill()
         server.wait()
 
 
-def ask(address: str, arguments: list[str]) -> None:
+def in_folder(folder: Path | str, do: Callable[[str], object]) -> None:
+    """With the socket's path: in full it could have more than the hundred letters that a socket takes."""
+    here = os.open(folder, os.O_RDONLY)
+    do(f"/proc/self/fd/{here}/kernels")
+    os.close(here)
+
+
+def ask(folder: str, arguments: list[str]) -> None:
     """What Jupyter starts for a kernel: it asks for one, and neither outlives the other."""
     asked = {"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX) as kernel:
-        kernel.connect(address)
+        in_folder(folder, kernel.connect)
         socket.send_fds(kernel, [json.dumps(asked).encode()], [0, 1, 2])
         kernel.recv(1)
 
@@ -108,8 +114,8 @@ def become(
 
 def main(words: list[str]) -> None:
     match words:
-        case ["--ask", address, *arguments]:
-            ask(address, arguments)
+        case ["--ask", folder, *arguments]:
+            ask(folder, arguments)
         case ["--serve", number]:
             serve(socket.socket(fileno=int(number)))
         case command:

@@ -52,7 +52,7 @@ def rounding(end, advance):
 
 
 @pytest.mark.parametrize("phi", [1, 2, 3])
-@pytest.mark.parametrize("length", [10, 100, 1000])
+@pytest.mark.parametrize("length", mostly_slow([10, 100, 1000], 100))
 def test_half_of_a_task_is_done_an_advance_before_the_race_ends(length, phi):
     gaps = []
     for size in 10.0 ** -np.arange(1, 6):

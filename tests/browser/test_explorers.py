@@ -94,7 +94,7 @@ def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
     page.close()
 
 
-@pytest.mark.parametrize("name", mostly_slow(NAMES, "task", "rank_one"))
+@pytest.mark.parametrize("name", mostly_slow(NAMES, "task"))
 def test_every_control_moves_by_keyboard(visit, site, name):
     page = visit(f"{site.as_uri()}/{name}.html", clock=True)
     page.clock.run_for(200)
@@ -381,7 +381,7 @@ PYTHON = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_slow(NAMES, "low_rank", "rank_one", "task"))
 def test_what_an_explorer_shows_first_is_pythons_from_disk_and_from_a_server(
     visit, site, served, name
 ):

@@ -53,6 +53,11 @@ def close(actual, expected, within: float = EXACT) -> None:
     assert gap <= within, f"differs by {gap:.3g}, allowed {within:.3g}"
 
 
+def pytest_configure(config):
+    if "LONG" in os.environ:  # then the slow ones too: the commands of the reproduce page name some
+        config.option.markexpr = ""
+
+
 def pytest_runtest_setup():
     shapes.calls.clear()
 

@@ -121,12 +121,10 @@ def main(words: list[str]) -> None:
         case command:
             if hasattr(os, "nice"):
                 os.nice(5)  # the pages are built meanwhile, and somebody waits for them
-            from workplace import guarded, stoppable
+            from workplace import run, stoppable
 
-            with stoppable("the command did not finish"), guarded() as (folder, plain):
-                with forked(folder, plain) as environment:
-                    done = subprocess.run(command, env=environment, start_new_session=True)
-                sys.exit(done.returncode)
+            with stoppable("the command did not finish"):
+                sys.exit(run(command, inside=forked))
 
 
 if __name__ == "__main__":

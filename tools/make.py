@@ -194,7 +194,7 @@ def test_long() -> None:
     tool("browsers")
     built()
     what = ("tests/attack", "tests/browser/test_addresses.py", "tests/browser/test_pages.py")
-    run(PYTHON, "-m", "pytest", "-m", "", *what, LONG="yes", **ONE_THREAD)
+    run(PYTHON, "-m", "pytest", *what, LONG="yes", **ONE_THREAD)
 
 
 def test_browsers() -> None:

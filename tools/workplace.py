@@ -86,9 +86,12 @@ def guarded() -> Iterator[tuple[Path, dict[str, str]]]:
             yield Path(folder), os.environ | {"TMPDIR": folder, MARK: folder}
 
 
-def run(command: list[str], **options) -> int:
-    """Its exit code. In a session of its own: it need not say in its own way that it was stopped."""
-    with guarded() as (_, environment):
+def run(command: list[str], inside: Callable | None = None, **options) -> int:
+    """Its exit code. In a session of its own: it need not say in its own way that it was stopped. A context
+    ``inside`` the workplace, of its folder and environment, gives the environment of the command."""
+    with guarded() as (folder, environment), ExitStack() as ends:
+        if inside:
+            environment = ends.enter_context(inside(folder, environment))
         options |= {"env": environment, "start_new_session": True}
         return subprocess.run(command, **options).returncode
 

@@ -6,24 +6,24 @@ import numpy as np
 
 from bench import machine
 from bench.naive import best_seconds, step_seconds
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, reference
-from iclcore.autograd import AutogradDescent
-from iclcore.descent import MomentDescent
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, published
+from iclcore.engines.autograd import AutogradDescent
+from iclcore.engines.linear import MomentDescent
+from iclcore.engines.softmax import RowDescent
 from iclcore.models import Model, Weights
 from iclcore.moments import Moments, of_population, of_sequences
-from iclcore.softmax import RowDescent
 from iclcore.task import Sequences
 
 FIRST = (RegressionTask(), MergedAttention(heads=8, init=1e-6), 5000, 6001, 0.001)
 FOURTH = (RegressionTask(dim=8), SeparateAttention(heads=9, init=5e-3), 80_000, 20_001, 0.02)
 
 
-def published(case: tuple) -> dict:
+def published_run(case: tuple) -> dict:
     """Data, moments and descent of a published linear run."""
     task, model, sequences, steps, lr = case
     seconds = {}
     clock = time.perf_counter()
-    draw = reference.sample(task, sequences)
+    draw = published.sample(task, sequences)
     seconds["data"] = time.perf_counter() - clock
     of_sequences(draw[:64], model)  # what is compiled is not counted
     clock = time.perf_counter()
@@ -46,7 +46,7 @@ def memory() -> float:
 def against_naive(case: tuple, row: dict, times: int) -> dict:
     """What the naive step, timed here and now, would take for a published run, and how many times more."""
     task, model, sequences, steps, lr = case
-    draw = reference.sample(task, sequences)
+    draw = published.sample(task, sequences)
     naive = step_seconds(model, draw.start(model), draw, lr, times)
     return {
         "naive_step": naive,
@@ -59,7 +59,7 @@ def against_naive(case: tuple, row: dict, times: int) -> dict:
 def softmax(sequences: int) -> dict:
     """The first published command with --softmax: naive, plain torch on the query's row, fused."""
     task, model = FIRST[0], MergedAttention(heads=8, init=1e-6, softmax=True)
-    draw = reference.sample(task, sequences)
+    draw = published.sample(task, sequences)
     naive = step_seconds(model, draw.start(model), draw, 1e-3, 5)
     torch_rows = AutogradDescent(model, draw.start(model), draw, [], 1e-3)
     plain = best_seconds(lambda: torch_rows.advance(3), 3) / 3

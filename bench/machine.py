@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, prange
 
 from bench.naive import best_seconds
-from iclcore.lanes import WIDTH, across, add, dot, spread, spread_rows
+from iclcore.engines.lanes import WIDTH, across, add, dot, spread, spread_rows
 
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 

@@ -6,7 +6,7 @@ It forms all N + 1 rows of attention for every head, although the loss reads the
 import time
 from collections.abc import Callable
 
-from iclcore.autograd import PublishedDescent
+from iclcore.engines.autograd import PublishedDescent
 from iclcore.models import Model, Weights
 from iclcore.task import Sequences
 

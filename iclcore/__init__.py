@@ -19,9 +19,9 @@ _HOMES = {
     "Adam": "optimisers",
     "train": "trainer",
 }
-_ROOMS = ("moments", "multihead", "reference", "spectral", "theory")
+_ROOMS = ("heads", "moments", "published", "theory")
 
-__all__ = [name for name in (*_HOMES, *_ROOMS) if name != "reference"]  # which loads torch
+__all__ = [name for name in (*_HOMES, *_ROOMS) if name != "published"]  # which loads torch
 
 
 def __getattr__(name: str):

@@ -10,6 +10,17 @@ SINGLE = float(np.finfo(np.float32).max)  # of what the published operations tak
 MOST = 2**63 - 1  # no array is longer, and beyond 2^1024 there is no float
 
 
+class BadValue(ValueError):
+    """A parameter has a value that it cannot have: ``name`` is the parameter, the message says what it takes."""
+
+    def __init__(self, name: str, takes: str):
+        super().__init__(f"{name} {takes}")
+        self.name, self.takes = name, takes
+
+    def __reduce__(self):  # or pickle, which a cluster needs, would pass the message as the name
+        return type(self), (self.name, self.takes)
+
+
 def said(value: Any) -> str:
     """On one line, however many an array takes."""
     text = " ".join(repr(value).split())

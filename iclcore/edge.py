@@ -187,14 +187,14 @@ def sharpness(gradient: Gradient, factors: Factors) -> float:
 def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights) -> Gradient:
     """∂L/∂factors by the engine's own pass."""
     if kind == "moments":
-        from iclcore.descent import gradient
+        from iclcore.engines.linear import gradient
 
         return lambda factors: gradient(factors, data)
     if kind == "rows":
-        from iclcore.softmax import QueryRow
+        from iclcore.engines.softmax import QueryRow
 
         row = QueryRow(model, [data], model.heads)
         return lambda factors: row.of_factors(factors)[1]
-    from iclcore.autograd import gradient_of
+    from iclcore.engines.autograd import gradient_of
 
     return gradient_of(model, data, start)

@@ -15,8 +15,8 @@ from iclcore.task import RegressionTask
 from iclcore.versions import versions
 
 if TYPE_CHECKING:
+    from iclcore.heads.theory import MultiTask
     from iclcore.moments import Moments
-    from iclcore.theory.multihead import MultiTask
 
 SERIES = "series"
 WEIGHTS = ("start", "snapshots", "final")
@@ -94,7 +94,7 @@ class History:
     def task(self) -> "RegressionTask | MultiTask | None":
         """What its sequences were drawn from; of arrays of one's own there is none."""
         if "MultiTask" in self.settings:
-            from iclcore.theory.multihead import MultiTask  # with scipy's integrators
+            from iclcore.heads.theory import MultiTask  # with scipy's integrators
 
             return MultiTask(**self.settings["MultiTask"])
         known = self.settings.get("RegressionTask")

@@ -147,7 +147,7 @@ def featured(
     data: Sequences, kind: Features, divisor: Divisor
 ) -> Iterator[tuple[Float[np.ndarray, "P F"], Float[np.ndarray, "P O"]]]:
     """φ of each sequence and its answer, at each of the lengths."""
-    from iclcore.compiled import fill_features
+    from iclcore.loops import fill_features
 
     for tokens in data.lengths:
         phi, by = np.empty((len(data), kind.size)), divide_by(divisor, tokens)

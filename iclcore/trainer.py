@@ -259,17 +259,17 @@ def _closed(task: RegressionTask | None, optimizer: Optimizer) -> str:
 
 def _engine(kind: str) -> type:
     if kind == "moments":
-        from iclcore.descent import MomentDescent as engine
+        from iclcore.engines.linear import MomentDescent as engine
     elif kind == "batches":
-        from iclcore.descent import BatchDescent as engine
+        from iclcore.engines.linear import BatchDescent as engine
     elif kind == "population":
-        from iclcore.population import PopulationDescent as engine
+        from iclcore.engines.population import PopulationDescent as engine
     elif kind == "rows":
-        from iclcore.softmax import RowDescent as engine
+        from iclcore.engines.softmax import RowDescent as engine
     elif kind == "published":
-        from iclcore.autograd import PublishedDescent as engine
+        from iclcore.engines.autograd import PublishedDescent as engine
     else:
-        from iclcore.autograd import AutogradDescent as engine
+        from iclcore.engines.autograd import AutogradDescent as engine
     return engine
 
 

@@ -11,9 +11,9 @@ from iclcore import __version__
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 # the modules that a run's numbers go through
 SOURCES = (
-    "autograd", "compiled", "descent", "edge", "lanes", "models", "modules", "moments", "optimisers",
-    "population", "query_row", "reference", "sweep/plan", "softmax", "task", "theory/linear", "threads",
-    "trainer",
+    "edge", "engines/autograd", "engines/linear", "engines/lanes", "engines/population", "engines/query_row",
+    "engines/softmax", "loops", "models", "modules", "moments", "optimisers", "published",
+    "sweep/plan", "task", "theory/linear", "threads", "trainer",
 )  # fmt: skip
 
 

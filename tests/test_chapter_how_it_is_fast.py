@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from iclbook import plot
 from iclbook.explorers import Speed
 from iclcore import MergedAttention, RegressionTask, SeparateAttention
-from iclcore.autograd import AutogradDescent, PublishedDescent
+from iclcore.engines.autograd import AutogradDescent, PublishedDescent
 from iclcore.models import feature_count
 from iclcore.trainer import MOST_FEATURES, choose
 

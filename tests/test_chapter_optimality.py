@@ -13,8 +13,7 @@ import pytest
 from conftest import recorded
 
 from iclbook.explorers import Optimality
-from iclcore.theory import icl_risk
-from iclcore.theory import multihead as theory
+from iclcore.heads import risk, theory
 
 good, beyond = map(recorded, ("optimality", "beyond"))
 
@@ -44,11 +43,11 @@ def test_the_excess_over_bayes():
         assert 0 <= tends - near <= limit * np.e * 11e-5 * tasks + 0.1
     # 200 inputs in 2,000,000 examples: Bayes fits them, at σ² d/L; 1/(dφ) is what the formula leaves out
     task = theory.MultiTask([200], 2_000_000, 0.1, noise=1.0)
-    alone = icl_risk.exact_loss(task, *(each[0] for each in theory.limit(task)))[0]
+    alone = risk.exact_loss(task, *(each[0] for each in theory.limit(task)))[0]
     rho = np.e * 200 * 11 / 2_000_000
     assert alone / (200 / 2_000_000) == pytest.approx(np.e * 1.1, rel=1 / (200 * 11) + rho)
     # the difference: .689 where the ratio is 5.46; both ends have less
-    found = icl_risk.risk_curves(np.geomspace(1e-5, 1e3, 2000), 10, 0.1, 1.0)
+    found = risk.risk_curves(np.geomspace(1e-5, 1e3, 2000), 10, 0.1, 1.0)
     ratio, above = found["one head"] / found["Bayes"], found["one head"] - found["Bayes"]
     assert good('above["one head"][far] .2f') == pytest.approx(above.max(), abs=0.006)
     assert good('over["one head"][far] .1f') == pytest.approx(ratio[above.argmax()], rel=0.1)
@@ -88,7 +87,7 @@ def test_noise_in_the_labels_counts_as_phi(phi):
     )
     task = theory.MultiTask([10], 100, noise=10.0 * (phi - 1))
     assert told == pytest.approx(theory.limit(task)[1][0, 0], abs=0.005)
-    assert formula == pytest.approx(icl_risk.gradient_flow_risk(task)[0], abs=0.005)
+    assert formula == pytest.approx(risk.gradient_flow_risk(task)[0], abs=0.005)
     # the formula leaves out 1/(dφ) and e/L; with them the best ω and μ move by half as much
     slack = 1 / (10 * phi) + np.e / 100
     assert 0 < 1 - formula / exact < slack
@@ -118,7 +117,7 @@ def test_noise_on_other_lengths_and_targets():
     # the formula's own error: 1/(dφ), and e/L of the context that was learnt from
     assert np.all(np.abs(np.divide(told, exact) - 1) < 1 / 20 + np.e / 100)
     assert np.all(np.array(exact) > beyond("exact[2:]"))  # noise costs at every length
-    floor = beyond("icl_risk.gradient_flow_risk(noisy)[0] ** 2")
+    floor = beyond("risk.gradient_flow_risk(noisy)[0] ** 2")
     rho = 2 * np.e * 10 / 100
     assert floor == pytest.approx((rho / (1 + rho)) ** 2, rel=0.005)
     # first order in e/L, and 10,000 sequences of one stream: 1.4% of error

@@ -10,7 +10,7 @@ from conftest import recorded
 from numpy.testing import assert_allclose
 
 from iclbook import measure
-from iclcore.theory import multihead as theory
+from iclcore.heads import theory
 
 said, good, beyond = map(recorded, ("task_allocation", "optimality", "beyond"))
 

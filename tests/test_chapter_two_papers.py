@@ -5,9 +5,8 @@ import pytest
 from conftest import close, recorded
 
 from iclbook import measure
-from iclcore.theory import icl_risk, phases
-from iclcore.theory import multihead as theory
-from iclcore.theory.multihead import MultiTask
+from iclcore.heads import phases, risk, theory
+from iclcore.heads.theory import MultiTask
 
 said = recorded("two_papers")
 TASK = MultiTask((6, 6, 6), context=60, signal=(8.0, 4.0, 2.0))
@@ -104,5 +103,5 @@ def test_half_and_half_has_a_quarter_of_softmax():
     way = said("half_way .0%")
     assert way == pytest.approx((half - linear) / (softmax - linear), abs=0.01)
     assert 0.25 < way < 0.3  # a little over a quarter: the loss rises slower than its noise
-    assert linear == pytest.approx(icl_risk.linear_attention_risk(TASK).sum(), abs=0.006)
-    assert softmax == pytest.approx(icl_risk.gradient_flow_risk(TASK).sum(), abs=0.006)
+    assert linear == pytest.approx(risk.linear_attention_risk(TASK).sum(), abs=0.006)
+    assert softmax == pytest.approx(risk.gradient_flow_risk(TASK).sum(), abs=0.006)

@@ -13,12 +13,12 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
-    spectral,
     stability,
     theory,
     train,
 )
 from iclcore.checks import instance, least, positive, whole
+from iclcore.heads import spectral
 from iclcore.models import Model, feature_count, trainable
 from iclcore.moments import features
 

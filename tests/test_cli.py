@@ -33,7 +33,7 @@ from iclcore import (
 from iclcore.cli import main, memory
 from iclcore.cli.parser import Refused
 from iclcore.edge import AT_A_TIME
-from iclcore.spectral import spectra
+from iclcore.heads.spectral import spectra
 from iclcore.stability import stable_rate
 from iclcore.sweep.plan import Plan
 

@@ -3,7 +3,8 @@
 import pytest
 
 from iclbook import plot
-from iclcore import RegressionTask, SeparateAttention, picture, train
+from iclcore import RegressionTask, SeparateAttention, train
+from iclcore.cli import plots as picture
 
 
 def test_points_have_the_colour_of_their_theory():

@@ -10,8 +10,8 @@ from conftest import close
 from scipy.sparse.linalg import ArpackError
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, edge, train
-from iclcore.autograd import gradient_of, lengths
 from iclcore.cli import main
+from iclcore.engines.autograd import gradient_of, lengths
 from iclcore.modules import module
 from iclcore.moments import of_sequences
 

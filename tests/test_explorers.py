@@ -16,7 +16,8 @@ from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
 from iclcore import RegressionTask, theory
-from iclcore.theory import icl_risk, multihead
+from iclcore.heads import risk
+from iclcore.heads import theory as heads_theory
 
 CLASSES = [getattr(explorers, name) for name in explorers.__all__]
 
@@ -154,7 +155,7 @@ def of_softmax(asked):
 def of_task_allocation(asked):
     explorer = explorers.TaskAllocation(**asked)
     task, omega, mu = explorer.setting()
-    path = multihead.flow(task, omega, mu, np.linspace(0, explorer.horizon, 50))
+    path = heads_theory.flow(task, omega, mu, np.linspace(0, explorer.horizon, 50))
     assert explorer.finished(path).all()
 
 
@@ -192,7 +193,9 @@ def of_task(asked):
 
 def of_optimality(asked):
     kept = [
-        (np.flatnonzero(multihead.one_head(explorers.Optimality(**each).task())[0][0]) + 1).tolist()
+        (
+            np.flatnonzero(heads_theory.one_head(explorers.Optimality(**each).task())[0][0]) + 1
+        ).tolist()
         for each in ({}, asked)
     ]
     assert kept == [[1, 2, 3], [2]]
@@ -200,7 +203,7 @@ def of_optimality(asked):
 
 def of_beyond(asked):
     before, after = (
-        icl_risk.length_generalisation(explorer.task(), [explorer.test]).item(0)
+        risk.length_generalisation(explorer.task(), [explorer.test]).item(0)
         for explorer in (explorers.Beyond(), explorers.Beyond(**asked))
     )
     assert 0.4 < 1 - after / before < 0.6
@@ -222,9 +225,9 @@ def test_attention_between_linear_and_softmax_has_the_loss_that_is_said():
     """At its ends the package's two losses; between them, drawn contexts: their losses are mixed by s² too.
 
     On the same contexts, so that what their draw does to both falls out; what is left is of one task's
-    order 1/d and e^x/L (``multihead.loss`` says so). The mixed term is 2s(1 − s) B μ²φ/L.
+    order 1/d and e^x/L (``heads_theory.loss`` says so). The mixed term is 2s(1 − s) B μ²φ/L.
     """
-    task = multihead.MultiTask([20], 100, 1.0)
+    task = heads_theory.MultiTask([20], 100, 1.0)
     omega, mu = np.array([[0.2]]), np.array([[2.5]])
     rng = np.random.default_rng(0)
     x = rng.standard_normal((4000, task.context, 20))

@@ -16,13 +16,13 @@ from pace import slow
 
 import iclcore
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
-from iclcore.autograd import lengths, loss_and_slopes
-from iclcore.compiled import symmetric_product
-from iclcore.descent import MomentDescent, gradient
+from iclcore.engines.autograd import lengths, loss_and_slopes
+from iclcore.engines.linear import MomentDescent, gradient
+from iclcore.engines.softmax import PART, QueryRow
+from iclcore.loops import symmetric_product
 from iclcore.models import Model
 from iclcore.modules import module
 from iclcore.moments import Moments, coefficients, features, mix, of_population, of_sequences
-from iclcore.softmax import PART, QueryRow
 from iclcore.task import Sequences
 
 MODELS = (
@@ -190,7 +190,7 @@ def test_softmax_threads_give_the_same_bits():
 
 ERROR = """
 from iclcore import MergedAttention, RegressionTask
-from iclcore.softmax import QueryRow
+from iclcore.engines.softmax import QueryRow
 model, data = MergedAttention(heads=1, init=0.8, softmax=True), RegressionTask(1, 3).sample(40)
 print(QueryRow(model, [data], 1).gradient(*model.factors(model.start(1), 1))[0][0])
 """

@@ -9,10 +9,8 @@ from conftest import close
 from pace import mostly_slow
 
 from iclbook.measure import crossing
-from iclcore import multihead, spectral
-from iclcore.theory import multihead as theory
-from iclcore.theory import phases
-from iclcore.theory.multihead import MultiTask
+from iclcore.heads import full_model, phases, spectral, theory
+from iclcore.heads.theory import MultiTask
 
 
 def pair(length, phi, size):
@@ -179,11 +177,11 @@ def test_the_published_start_is_decomposable_and_stays_so():
     import torch
 
     task = MultiTask((2, 2), context=5)
-    weights = multihead.published_start(task)
-    assert max(multihead.departure(task, weights).values()) == 0
-    omega, mu = multihead.spectrum(task, weights)
-    plain = multihead.start(task, omega, mu, width=6)
-    tokens, query, answer = multihead.sequences(task, 4, torch.Generator().manual_seed(0))
+    weights = full_model.published_start(task)
+    assert max(full_model.departure(task, weights).values()) == 0
+    omega, mu = full_model.spectrum(task, weights)
+    plain = full_model.start(task, omega, mu, width=6)
+    tokens, query, answer = full_model.sequences(task, 4, torch.Generator().manual_seed(0))
     signs = torch.tensor([[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)])
     tokens = tokens.repeat(4, 1, 1).double()
     tokens[:, 4:] *= signs.repeat_interleave(4, 0)[:, :, None]
@@ -191,7 +189,7 @@ def test_the_published_start_is_decomposable_and_stays_so():
 
     def slopes(some):
         tensors = {n: torch.tensor(w, requires_grad=True) for n, w in some.items()}
-        said = multihead.predict(tensors, tokens, query.repeat(4, 1).double())
+        said = full_model.predict(tensors, tokens, query.repeat(4, 1).double())
         (said - answer).square().sum(1).mean().backward()
         return {name: w.grad.numpy() for name, w in tensors.items()}
 
@@ -244,10 +242,10 @@ def test_departure_is_recorded_and_is_noise():
     start = theory.aligned_start(task)
     far = {64: [], 1024: []}
     for batch, seed in product(far, range(4)):
-        run = multihead.train_full(task, *start, [(0.4, 0.02)], batch=batch, seed=seed)
+        run = full_model.train_full(task, *start, [(0.4, 0.02)], batch=batch, seed=seed)
         off = {name: run.series[f"departure_{name}"] for name in ("KQ", "OV")}
         assert all(each[0] == 0 for each in off.values())
-        assert multihead.departure(task, run.final).keys() == off.keys()
+        assert full_model.departure(task, run.final).keys() == off.keys()
         far[batch].append([each[10:].mean() for each in off.values()])
     # sixteen times the contexts, a quarter: the largest of some ten entries spreads by a third, the mean of
     # four by a sixth, a ratio of two by a quarter; three of these are a factor of two
@@ -294,6 +292,6 @@ def test_signs_are_kept():
 
 def test_the_share_of_a_mean():
     task = MultiTask((2, 2), 10)
-    mean = multihead.train_published(task, [(0.1, 0.1)], batch=2)
+    mean = full_model.train_published(task, [(0.1, 0.1)], batch=2)
     total = spectral.train_spectral(task, *theory.aligned_start(task), [(0.1, 0.1)], batch=2)
     assert (spectral.share(mean), spectral.share(total)) == (0.5, 1.0)

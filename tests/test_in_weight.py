@@ -7,7 +7,7 @@ import pytest
 from conftest import close
 
 from iclbook import measure
-from iclcore import MergedAttention, RegressionTask, reference, train
+from iclcore import MergedAttention, RegressionTask, published, train
 from iclcore.moments import mix, of_population, of_sequences
 from iclcore.theory import in_weight
 
@@ -97,10 +97,10 @@ def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
 
 def test_the_shared_sequences_of_a_draw():
     """100 · .29 is a little less than 29, and the published code rounds down."""
-    draw = reference.sample(replace(WHITE, in_context=0.29), 100)
+    draw = published.sample(replace(WHITE, in_context=0.29), 100)
     own = measure.shared(draw)["shared"]
     assert len(own) == 72 and own.task == draw.task
     solved = np.linalg.lstsq(own.x.reshape(-1, 4), own.y.reshape(-1), rcond=None)[1]
     close(solved, [0.0], within=1e-9)  # one vector fits them all, to float32
     for share in (0, 1):
-        assert not measure.shared(reference.sample(replace(WHITE, in_context=share), 20))
+        assert not measure.shared(published.sample(replace(WHITE, in_context=share), 20))

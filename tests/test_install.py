@@ -134,9 +134,9 @@ MISSING = {
     "Cluster('tcp://127.0.0.1:1').__enter__()": ("distributed", "cluster"),
     "train(MergedAttention(), data, 3, 0.01, engine='autograd')": ("torch", "torch"),
     "train(MergedAttention(), data, 3, 0.01, engine='published')": ("torch", "torch"),
-    "from iclcore import reference": ("torch", "torch"),
-    "import iclcore.reference": ("torch", "torch"),
-    "from iclcore import picture": ("matplotlib", "plots"),
+    "from iclcore import published": ("torch", "torch"),
+    "import iclcore.published": ("torch", "torch"),
+    "from iclcore.cli import plots as picture": ("matplotlib", "plots"),
     "from iclbook import explorers": ("\\w+", "book"),
 }
 

@@ -3,9 +3,8 @@
 import numpy as np
 from conftest import close
 
-from iclcore import multihead
-from iclcore.theory import icl_risk, phases
-from iclcore.theory.multihead import MultiTask
+from iclcore.heads import full_model, phases, risk
+from iclcore.heads.theory import MultiTask
 
 
 def test_linear_attention_loss_against_drawn_contexts():
@@ -16,22 +15,22 @@ def test_linear_attention_loss_against_drawn_contexts():
     omega, mu = 0.5 * rng.normal(size=(2, 2, 3))
     weights = {
         name: torch.tensor(w, dtype=torch.float32)
-        for name, w in multihead.start(task, omega, mu).items()
+        for name, w in full_model.start(task, omega, mu).items()
     }
-    tokens, query, answer = multihead.sequences(task, 40_000, torch.Generator().manual_seed(0))
-    found = multihead.predict(weights, tokens, query, softmax=False)
+    tokens, query, answer = full_model.sequences(task, 40_000, torch.Generator().manual_seed(0))
+    found = full_model.predict(weights, tokens, query, softmax=False)
     losses = (found - answer).square().double().numpy()
-    expected = icl_risk.linear_attention_loss(task, omega, mu)
+    expected = risk.linear_attention_loss(task, omega, mu)
     assert np.all(np.abs(losses.mean(0) - expected) < 5 * losses.std(0) / 200)
 
 
 def test_linear_attention_risk_is_the_least_loss():
     task = MultiTask((3, 5), context=20, signal=(1.0, 2.0), noise=0.3)
-    share = 1 - icl_risk.linear_attention_risk(task) / task.s
-    best = icl_risk.linear_attention_loss(task, np.eye(2), np.diag(share))
-    close(best, icl_risk.linear_attention_risk(task))
+    share = 1 - risk.linear_attention_risk(task) / task.s
+    best = risk.linear_attention_loss(task, np.eye(2), np.diag(share))
+    close(best, risk.linear_attention_risk(task))
     for step in (-1e-3, 1e-3):  # 1e-6 of a square, far above round-off
-        moved = icl_risk.linear_attention_loss(task, np.eye(2), np.diag(share) + step)
+        moved = risk.linear_attention_loss(task, np.eye(2), np.diag(share) + step)
         assert np.all(moved > best)
 
 

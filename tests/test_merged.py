@@ -5,7 +5,7 @@ import pytest
 from conftest import close
 
 from iclbook import measure
-from iclcore import MergedAttention, RegressionTask, reference, theory, train
+from iclcore import MergedAttention, RegressionTask, published, theory, train
 from iclcore.moments import averages
 from iclcore.theory.in_weight import pull
 
@@ -54,7 +54,7 @@ def test_what_follows_the_drop_does_not_depend_on_the_start():
 def test_a_sample_pulls_harder_than_its_part_in_the_subspace():
     """The time that a hundredfold smaller start costs on data is ln 100 over twice the whole pull."""
     task = RegressionTask(spectrum="white")
-    data = reference.sample(task, 500, seed=10)
+    data = published.sample(task, 500, seed=10)
     whole = pull(averages(data, MODEL))
     own = np.trace(whole.reshape(4, 5, 5)[:, :4, -1]) / 2
     most = np.linalg.norm(whole, 2)

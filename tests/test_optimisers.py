@@ -13,12 +13,12 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
-    reference,
+    published,
     theory,
     train,
 )
 from iclcore.cli import main
-from iclcore.descent import BatchDescent, gradient
+from iclcore.engines.linear import BatchDescent, gradient
 from iclcore.history import History
 from iclcore.models import Model
 from iclcore.modules import module
@@ -267,7 +267,7 @@ def test_the_command_is_the_published_run_with_its_optimiser_exchanged(flags, in
     run = "train --model attnS --heads 2 --in_dim 3 --seq_len 8 --trainset_size 50 --epoch 80 --lr 0.02"
     assert main([*run.split(), *flags.split(), "--track_value", "--save", "run.npz"]) == 0
     kept = History.from_npz("run.npz")
-    draw = reference.sample(RegressionTask(dim=3, context=7), 50, 10)
+    draw = published.sample(RegressionTask(dim=3, context=7), 50, 10)
     losses, final = by_torch(kept.model, draw, draw.start(kept.model), 80, FLAGS[flags])
     close(kept.loss, losses, within=1e-6)  # float32 draws, summed in float64
     for name, weights in final.items():

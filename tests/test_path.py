@@ -10,7 +10,7 @@ import said
 from test_explorers import WORDS, linked
 
 from iclcore import RegressionTask, theory
-from iclcore.theory import multihead
+from iclcore.heads import theory as heads_theory
 
 BOOK = Path(__file__).resolve().parent.parent / "book"
 PAGE = (BOOK / "path.md").read_text()
@@ -120,7 +120,7 @@ def test_one_softmax_head_learns_one_direction():
 def test_scattered_starts_exchange_two_tasks():
     def owners(**settings):
         asked = explorer("task_allocation", **settings)
-        path = multihead.flow(*asked.setting(), np.linspace(0, asked.horizon, 50))
+        path = heads_theory.flow(*asked.setting(), np.linspace(0, asked.horizon, 50))
         assert asked.finished(path).all()
         return path.owner.tolist()
 

@@ -8,7 +8,7 @@ from conftest import close
 
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.cli import main
-from iclcore.descent import gradient as gradient_of_moments
+from iclcore.engines.linear import gradient as gradient_of_moments
 from iclcore.models import predictor
 from iclcore.moments import averages
 from iclcore.stability import stable_rate

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from pace import mostly_slow
 
-from iclcore import History, multihead, spectral
+from iclcore import History
 from iclcore.cli import main
-from iclcore.theory import icl_risk
-from iclcore.theory import multihead as theory
-from iclcore.theory.multihead import MultiTask
+from iclcore.heads import full_model, risk, spectral, theory
+from iclcore.heads.theory import MultiTask
 
 CASES = sorted((Path(__file__).parent / "golden" / "heads").glob("*.npz"))
 
@@ -40,7 +39,7 @@ def test_a_seed_is_the_published_curve(path, in_folder, capsys):
     task = MultiTask([said["dx"] // tasks] * tasks, said["L"], noise=said["noise_std"] ** 2)
     assert history.task == task and len(history.loss) == steps
     assert history.settings["loss"] == "mean over contexts and tasks"
-    limit = icl_risk.exact_loss(task, *(each.diagonal() for each in theory.limit(task))).mean()
+    limit = risk.exact_loss(task, *(each.diagonal() for each in theory.limit(task))).mean()
     # of the last 200 batches, and beside it in the same unit
     last = f"{history.loss[-200:].mean():.3f}, limit of one head a task {limit:.3f}\n"
     assert f"(mean over contexts and tasks) {last}" in capsys.readouterr().out
@@ -55,13 +54,13 @@ def test_a_seed_is_the_published_curve(path, in_folder, capsys):
     # the mean over tasks, and relative: the loss is a square of what is linear in them
     np.testing.assert_allclose(history.loss[kept], golden["loss"], rtol=2 * bound)
     np.testing.assert_allclose(
-        multihead.spectrum(task, history.final), (golden["final_omega"], golden["final_mu"]), atol=bound
+        full_model.spectrum(task, history.final), (golden["final_omega"], golden["final_mu"]), atol=bound
     )  # fmt: skip
 
 
 def test_its_start():
     task = MultiTask([5, 5, 5], context=50)
-    omega, mu = multihead.spectrum(task, multihead.published_start(task))
+    omega, mu = full_model.spectrum(task, full_model.published_start(task))
     np.testing.assert_allclose(omega, 50**-1.5 / np.sqrt(18))
     np.testing.assert_allclose(mu, 50**-1.5 * (1 + 3 * np.eye(3)))
 
@@ -71,4 +70,4 @@ def test_its_start():
 )
 def test_what_it_does_not_draw_is_refused(name, task):
     with pytest.raises(ValueError, match=f"^{name} takes .* at the published start"):
-        multihead.train_published(task, [(1.0, 0.1)])
+        full_model.train_published(task, [(1.0, 0.1)])

@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 
 from iclbook import measure
 from iclcore import RegressionTask, SeparateAttention, theory, train
-from iclcore.descent import gradient
+from iclcore.engines.linear import gradient
 from iclcore.moments import averages, coefficients
 
 TASK = RegressionTask()

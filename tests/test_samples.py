@@ -8,7 +8,7 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
-    reference,
+    published,
     theory,
     train,
 )
@@ -39,7 +39,7 @@ def test_below_the_edge_a_run_only_falls():
     A loss is a sum of F² + 2F terms, and rounds by less than F units of the last place of their size.
     """
     task, model = RegressionTask(dim=8, spectrum="power"), SeparateAttention(9, 5e-3, rank=8)
-    data = reference.sample(task, 4000, seed=0)
+    data = published.sample(task, 4000, seed=0)
     run = train(model, data, 9000, 0.016)
     c = coefficients(model.factors(run.final, 8), run.moments.features)[0]
     terms = run.moments.power + 2 * np.abs(run.moments.cross[0]) @ np.abs(c)

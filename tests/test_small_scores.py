@@ -8,7 +8,7 @@ from conftest import close
 
 from iclbook import measure
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
-from iclcore.autograd import lengths, mean_loss
+from iclcore.engines.autograd import lengths, mean_loss
 from iclcore.modules import module
 
 

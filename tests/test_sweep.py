@@ -26,11 +26,11 @@ from iclcore import (
     RegressionTask,
     SeparateAttention,
     Sequences,
-    picture,
-    reference,
+    published,
     train,
 )
 from iclcore.cli import main
+from iclcore.cli import plots as picture
 from iclcore.files import write_whole
 from iclcore.moments import of_sequences
 from iclcore.sweep import sweep
@@ -59,7 +59,7 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
     runs = [replace(run, tests=30) for run in runs]
     swept = sweep(runs, "out")
     for run in runs:
-        draw = reference.sample(task, 60, run.seed, 30)
+        draw = published.sample(task, 60, run.seed, 30)
         tests = {f"test_{name}": data for name, data in draw.tests.items()}
         alone = train(
             run.model, draw, 40, run.lr, start=draw.start(run.model), tests=tests, engine=run.engine

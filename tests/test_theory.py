@@ -13,7 +13,7 @@ from iclcore import (
     MergedAttention,
     RegressionTask,
     SeparateAttention,
-    reference,
+    published,
     theory,
     train,
 )
@@ -36,7 +36,7 @@ def test_noise_stands_beside_the_trace():
     close(theory.plateau_losses(noisy), 1.3 - np.concatenate([[0], np.cumsum(gains)]))
     assert (theory.rates(noisy)[0] == theory.rates(TASK)[0]).all()  # the waits are those without
     with pytest.raises(ValueError, match="task takes no noise here"):
-        reference.sample(noisy, 50)
+        published.sample(noisy, 50)
 
 
 def test_published_plateaus():
@@ -326,7 +326,7 @@ def test_softmax_leaves_above_the_rate_of_even_attention(kind, in_context, every
 def test_finite_data_near_the_population():
     """The plateau losses hold for the published draws up to the sample's own noise, 1/√P."""
     task, model = RegressionTask(), SeparateAttention(heads=5)
-    draw = reference.sample(task, 20_000, seed=0)
+    draw = published.sample(task, 20_000, seed=0)
     moments = of_sequences(draw, model)
     for m, level in enumerate(PLATEAUS):
         weights = {

@@ -20,7 +20,7 @@ from iclcore import (
     train,
     trainer,
 )
-from iclcore.autograd import AutogradDescent
+from iclcore.engines.autograd import AutogradDescent
 from iclcore.models import Descent
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate

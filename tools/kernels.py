@@ -20,7 +20,10 @@ from pathlib import Path
 LOADED = (
     *("ipykernel.debugger", "ipykernel.kernelapp", "ipywidgets", "PIL.JpegImagePlugin"),
     *(f"iclbook.{room}" for room in ("chapter", "data", "explorers", "measure", "plot")),
-    *(f"iclcore.{room}" for room in ("autograd", "edge", "multihead", "reference", "theory")),
+    *(
+        f"iclcore.{room}"
+        for room in ("engines.autograd", "edge", "heads.full_model", "published", "theory")
+    ),
     "matplotlib_inline.backend_inline",
 )
 AS_IN_A_KERNEL = {

@@ -190,7 +190,7 @@ def build_parser(multihead: bool = False) -> Parser:
     add("--json", type=lambda text: writable(text, RECORD), metavar="F.json",
         help="settings, versions, seconds, final loss")  # fmt: skip
     add("--show", action="store_true", help="open a window, or save a picture where there is none")
-    train.set_defaults(parser=train, room="multihead" if multihead else "train")
+    train.set_defaults(parser=train, room="heads" if multihead else "train")
     sweep = commands.add_parser(
         "sweep",
         help="many runs: every combination of a grid over the flags of train",

@@ -43,7 +43,7 @@ def drawing(options: argparse.Namespace, torch: bool) -> ModuleType | None:
     if not options.show:
         return None
     with needs("torch,plots" if torch else "plots"):
-        from iclcore import picture
+        from iclcore.cli import plots as picture
 
     return picture
 

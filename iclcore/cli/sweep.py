@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise Refused("--grid", str(error)) from None
     with needs("cluster"):  # before the first run
-        from iclcore import picture
+        from iclcore.cli import plots as picture
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except FolderInUse as error:

@@ -81,7 +81,7 @@ def sweep(
     with needs("cluster"):  # before the first run what its draw and, at the end, its table take
         import pyarrow  # noqa: F401
 
-        from iclcore import reference  # noqa: F401
+        from iclcore import published  # noqa: F401
     for name, mark in MADE.items():
         if foreign(folder / name, mark):
             raise FolderInUse(f"{folder / name} is there, and no sweep's: give another folder")

@@ -196,10 +196,10 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
     draw, sets = None, {"loss": first.data}
     drawn = not first.own and first.sequences is not None
     if drawn:
-        from iclcore import reference  # loads torch
+        from iclcore import published  # loads torch
     loaded = time.perf_counter()
     if drawn:
-        draw = reference.sample(first.data, first.sequences, first.seed, first.tests)
+        draw = published.sample(first.data, first.sequences, first.seed, first.tests)
         sets = {"loss": draw} | {f"test_{name}": s for name, s in draw.tests.items()}
     seconds = {"loading": loaded - clock, "data": time.perf_counter() - loaded}
     starts = {}

@@ -1,8 +1,6 @@
 """Closed forms and ordinary differential equations; nothing here is simulated, nothing loads torch.
 
-``linear``: the first paper, linear attention; ``optimisers`` and ``inputs``: trained by other rules, on other
-inputs. ``multihead``: the second, multi-head softmax; its
-``phases``, and in ``icl_risk`` how good its limit is and what carries over to other contexts.
+``linear``: linear attention; ``optimisers`` and ``inputs``: trained by other rules, on other inputs.
 """
 
 from iclcore.theory.inputs import effective_examples, plateaus_with

@@ -24,13 +24,13 @@ from iclcore import (
     RegressionTask,
     SeparateAttention,
     Sequences,
-    reference,
+    published,
     theory,
     train,
 )
+from iclcore.heads import theory as several
 from iclcore.optimisers import Adam, GradientDescent
 from iclcore.sweep.plan import Plan
-from iclcore.theory import multihead as several
 
 RNG = np.random.default_rng(0)
 ODD = st.sampled_from(
@@ -114,7 +114,7 @@ CALLS = {
         covariance=st.sampled_from([np.eye(2), [[2, 1], [1, 2]], np.ones((2, 2))])),
     "sequences": call(Sequences, x=ARRAY, y=ARRAY, every_length=st.booleans()),
     "draws": call(
-        reference.sample, task=TASK, sequences=st.integers(1, 9), seed=WHOLE, test=st.integers(0, 5)),
+        published.sample, task=TASK, sequences=st.integers(1, 9), seed=WHOLE, test=st.integers(0, 5)),
     "merged": call(
         MergedAttention, heads=WHOLE, init=NUMBER, divisor=st.sampled_from(["one", "context", "tokens"]),
         softmax=st.booleans()),

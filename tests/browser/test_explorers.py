@@ -14,8 +14,9 @@ from browser.seen import KINDS, drawing, frames, lines_of, table
 from iclbook import explorers, measure
 from iclbook.explorers.start import start
 from iclcore import RegressionTask, theory, train
+from iclcore.heads import risk
+from iclcore.heads import theory as heads_theory
 from iclcore.moments import of_population
-from iclcore.theory import icl_risk, multihead
 
 NAMES = sorted(KINDS)
 EAGER = [name for name in NAMES if name != "softmax"]  # which trains when it is asked to
@@ -279,7 +280,7 @@ def mixture(explorer):
 def allocation(explorer):
     task, omega, mu = explorer.setting()
     times = np.linspace(0, explorer.horizon, 121)
-    path = multihead.flow(task, omega, mu, times)
+    path = heads_theory.flow(task, omega, mu, times)
     each = enumerate(path.loss.T, start=1)
     return {
         ("Loss, all tasks together", "loss"): (times, path.loss.sum(-1)),
@@ -333,7 +334,7 @@ def costs(explorer):
 def unequal(explorer):
     signals, found = np.geomspace(0.05, 50, 121), {}
     tasks = [explorer.task(signal=each) for each in signals]
-    shares = np.array([task.d * multihead.one_head(task)[0][0] ** 2 for task in tasks])
+    shares = np.array([task.d * heads_theory.one_head(task)[0][0] ** 2 for task in tasks])
     for i in range(3):
         found["Where one head looks, by the third task's signal", f"task {i + 1}"] = (
             signals,
@@ -350,9 +351,9 @@ def unequal(explorer):
 def carried(explorer):
     lengths, beta = np.geomspace(10, 10_000, 91), np.linspace(0, 8, 33)
     early = np.linspace(0, np.sqrt(np.log(1.1 * explorer.context)), 41)
-    losses = icl_risk.length_generalisation(explorer.task(), lengths)[:, 0]
-    power = icl_risk.participation(beta, explorer.context)
-    omega, mu = (each[0, 0] for each in multihead.limit(explorer.task()))
+    losses = risk.length_generalisation(explorer.task(), lengths)[:, 0]
+    power = risk.participation(beta, explorer.context)
+    omega, mu = (each[0, 0] for each in heads_theory.limit(explorer.task()))
     k = np.arange(6)
     return {
         ("Loss on contexts of other lengths", "loss"): (lengths, losses),

@@ -16,9 +16,10 @@ from iclbook.explorers import bundle
 from iclbook.explorers.data import pack, single
 from iclbook.explorers.start import normals, start
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
+from iclcore.heads import risk
+from iclcore.heads import theory as heads_theory
 from iclcore.moments import coefficients, features, mix, of_population, of_sequences
 from iclcore.stability import balanced_end, stable_rate
-from iclcore.theory import icl_risk, multihead
 
 MODULES = (
     "front",
@@ -187,7 +188,7 @@ def test_a_mixtures_run_on_finite_moments_is_pythons(js, share):
 )  # fmt: skip
 def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed):
     """Against the same equations at a tighter tolerance than the package's own 1e-10 a step."""
-    task = multihead.MultiTask(dims, context, noise=noise)
+    task = heads_theory.MultiTask(dims, context, noise=noise)
     shape = (heads, len(dims))
     omega0 = 0.01 * np.exp(0.3 * normals(seed, heads * len(dims))).reshape(shape)
     mu0 = 0.05 * np.exp(0.5 * normals(seed + 9, heads * len(dims))).reshape(shape)
@@ -200,10 +201,10 @@ def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed
              return [list(out.omega), list(out.mu), list(out.loss)]; }""",
         [list(dims), context, noise, heads, omega0.ravel().tolist(), mu0.ravel().tolist(), times.tolist()],
     )  # fmt: skip
-    rate = 2 / (multihead.root_width(task, None) * task.d)
+    rate = 2 / (heads_theory.root_width(task, None) * task.d)
 
     def speed(_, u):
-        by_omega, by_mu = multihead.gradient(task, *np.exp(u.reshape(2, *shape)))
+        by_omega, by_mu = heads_theory.gradient(task, *np.exp(u.reshape(2, *shape)))
         return -np.stack([rate * by_omega, 2 * by_mu]).ravel()
 
     logs = np.log(np.stack([omega0, mu0])).ravel()
@@ -211,7 +212,7 @@ def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed
     omega, mu = np.exp(path.y.T).reshape(len(times), 2, *shape).transpose(1, 0, 2, 3)
     close(np.reshape(got[0], omega.shape), omega)
     close(np.reshape(got[1], mu.shape), mu)
-    close(got[2], multihead.loss(task, omega, mu))
+    close(got[2], heads_theory.loss(task, omega, mu))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_the_flow_of_many_heads_is_pythons(js, dims, heads, context, noise, seed
 def test_only_finished_tasks_are_counted(js, settings, by):
     explorer = explorers.TaskAllocation(**settings)
     task, omega, mu = explorer.setting()
-    path = multihead.flow(task, omega, mu, np.linspace(0, explorer.horizon, 121))
+    path = heads_theory.flow(task, omega, mu, np.linspace(0, explorer.horizon, 121))
     expected = explorer.finished(path)
     finished, summary = js(
         """(state) => { const found = task_allocation.compute(state);
@@ -244,7 +245,7 @@ def test_only_finished_tasks_are_counted(js, settings, by):
     # what counts as done has made most of its drop
     start, end = (
         path.loss[0],
-        multihead.loss(task, *multihead.limit(task, path.owner, explorer.heads)),
+        heads_theory.loss(task, *heads_theory.limit(task, path.owner, explorer.heads)),
     )
     share = (start - path.loss[-1]) / (start - end)
     assert np.all(share[expected] > 0.5)
@@ -283,14 +284,14 @@ def test_one_heads_shares_and_all_losses_are_pythons(js, settings):
         explorer.settings(),
     )
     close([[each["omega"] for each in head], [each["mu"] for each in head]],
-          [each[0] for each in multihead.one_head(task)])  # fmt: skip
-    close(budgets, [multihead.water_filling(task, b) for b in (0.01, 1, 2.5, 4)])
+          [each[0] for each in heads_theory.one_head(task)])  # fmt: skip
+    close(budgets, [heads_theory.water_filling(task, b) for b in (0.01, 1, 2.5, 4)])
     for name, total in explorer.losses(task).items():
         close(sum(now[name]), total)
-    close(now["a head each"], icl_risk.gradient_flow_risk(task))
+    close(now["a head each"], risk.gradient_flow_risk(task))
     # the exact zeros are the same, and so is what is said of them
     lost = [i + 1 for i, each in enumerate(head) if each["m"] == 0]
-    assert lost == (np.flatnonzero(multihead.one_head(task)[0][0] == 0) + 1).tolist()
+    assert lost == (np.flatnonzero(heads_theory.one_head(task)[0][0] == 0) + 1).tolist()
     summary = js(
         "(state) => optimality.show(optimality.compute(state), state).summary", explorer.settings()
     )
@@ -304,18 +305,18 @@ def test_concentration_of_softmax_is_pythons(js, context):
     got = js(
         "([beta, n]) => beta.map((each) => risks.participation(each, n))", [beta.tolist(), context]
     )
-    close(got, icl_risk.participation(beta, context)["exact"])
+    close(got, risk.participation(beta, context)["exact"])
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.5])
 def test_losses_on_other_lengths_are_pythons(js, noise):
-    task = multihead.MultiTask([7], 60, 1.0, noise)
+    task = heads_theory.MultiTask([7], 60, 1.0, noise)
     got = js(
         "(n) => [10, 60, 5000].map((each) => risks.atLength({ dim: 7, context: 60, noise: n }, each))",
         noise,
     )
-    close(np.sum(got, axis=1), icl_risk.length_generalisation(task, [10, 60, 5000])[:, 0])
-    close([each[0] for each in got], np.full(3, icl_risk.gradient_flow_risk(task)[0] ** 2))
+    close(np.sum(got, axis=1), risk.length_generalisation(task, [10, 60, 5000])[:, 0])
+    close([each[0] for each in got], np.full(3, risk.gradient_flow_risk(task)[0] ** 2))
 
 
 @pytest.mark.parametrize("kind", ["merged", "separate"])

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclbook.measure import steps_near
-from iclcore import RegressionTask, SeparateAttention, reference, theory
+from iclcore import RegressionTask, SeparateAttention, published, theory
 from iclcore.files import write_whole
 from iclcore.sweep import Plan, grid, sweep
 from iclcore.sweep.workers import Cores
@@ -45,7 +45,7 @@ def count(folder: str | Path, seeds=SEEDS) -> list[dict[str, int]]:
 
 
 def own_levels(seed: int) -> np.ndarray:
-    return theory.plateau_losses(reference.sample(PLAN.task, PLAN.sequences, seed))
+    return theory.plateau_losses(published.sample(PLAN.task, PLAN.sequences, seed))
 
 
 def read() -> dict[int, Int[np.ndarray, "seeds levels"]]:

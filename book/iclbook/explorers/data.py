@@ -139,7 +139,7 @@ class Task(Explorer):
 class InWeight(Explorer):
     """The published in-weight run with its mixture moved continuously.
 
-    Its data are the reference's draws at seed 10 and share 0.6, of which 3,000 sequences have tasks
+    Its data are the published draws at seed 10 and share 0.6, of which 3,000 sequences have tasks
     of their own and 2,000 share one: at 0.6 the moments are those of the published training set.
     """
 
@@ -188,12 +188,12 @@ class InWeight(Explorer):
         return RegressionTask(dim=4, spectrum="white", in_context=share)
 
     def _draw(self) -> dict[str, Moments]:
-        from iclcore import reference  # loads torch
+        from iclcore import published  # loads torch
 
         model = MergedAttention()
         sequences, test, seed = self.DRAWN
-        mixed = reference.sample(self.task(self.OWN), sequences, seed, test)
-        noise = reference.sample(self.task(0.0), sequences, seed)
+        mixed = published.sample(self.task(self.OWN), sequences, seed, test)
+        noise = published.sample(self.task(0.0), sequences, seed)
         own = int(sequences * self.OWN)
         sets = {
             "own": mixed[:own],
@@ -218,10 +218,10 @@ class InWeight(Explorer):
 
     def run_finite(self) -> tuple[list[dict], str]:
         """The same start on the published draws at just this share, drawn anew."""
-        from iclcore import reference
+        from iclcore import published
 
         sequences, _, seed = self.DRAWN
-        data = wide(reference.sample(self.task(self.share), sequences, seed))
+        data = wide(published.sample(self.task(self.share), sequences, seed))
         history = self.history(data)
         last = history.loss[np.isfinite(history.loss)][-1]
         note = (

@@ -21,10 +21,10 @@ from iclbook.explorers.base import (
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
+from iclcore.heads import theory
 from iclcore.history import History
 from iclcore.models import MergedAttention, Model, SeparateAttention
 from iclcore.task import RegressionTask, Sequences
-from iclcore.theory import multihead
 from iclcore.trainer import train
 
 LOOKS = {0: "the sharpest head"} | {h: f"head {h}" for h in range(1, 9)}  # as many as there are
@@ -185,15 +185,15 @@ class TaskAllocation(Explorer):
     seed = whole(1, "seed", 0, 999)
     at = position()
 
-    def setting(self) -> tuple[multihead.MultiTask, np.ndarray, np.ndarray]:
+    def setting(self) -> tuple[theory.MultiTask, np.ndarray, np.ndarray]:
         """The task, and ω and μ at the start as the page draws them.
 
         Head i leans to task i: its μ there is 1 + ``lean`` times the others'. Every number is then
         multiplied by a random one, without spread by 1. Where
         the reader has put head h on task i, at point 10 h + i, that is where it starts.
         """
-        task = multihead.MultiTask((self.dim,) * self.tasks, self.context, noise=self.noise)
-        omega, mu = multihead.aligned_start(task, self.heads, own=0.05 * (1 + self.lean))
+        task = theory.MultiTask((self.dim,) * self.tasks, self.context, noise=self.noise)
+        omega, mu = theory.aligned_start(task, self.heads, own=0.05 * (1 + self.lean))
         factors = np.exp(self.spread / 2 * normals(self.seed, 2 * omega.size)).reshape(
             2, *omega.shape
         )
@@ -205,16 +205,16 @@ class TaskAllocation(Explorer):
         return task, omega, mu
 
     @staticmethod
-    def finished(path: multihead.Flow) -> np.ndarray:
+    def finished(path: theory.Flow) -> np.ndarray:
         """Which tasks are done at the end: Σ_h μω is above half of its limit, and that is not 0."""
         done = (path.omega[-1] * path.mu[-1]).sum(0)
-        omega, mu = multihead.limit(path.task, path.owner, path.omega.shape[-2])
+        omega, mu = theory.limit(path.task, path.owner, path.omega.shape[-2])
         goal = (omega * mu).sum(0)
         return (goal > 0) & (done >= goal / 2)
 
     def run_finite(self) -> tuple[list[dict], str]:
         """SGD on fresh batches of 256 sequences, by the model's spectral numbers."""
-        from iclcore.spectral import train_spectral
+        from iclcore.heads.spectral import train_spectral
 
         until = min(self.horizon, 12.0)
         task, omega, mu = self.setting()
@@ -229,10 +229,10 @@ class TaskAllocation(Explorer):
     @drawn
     def picture(self) -> Figure:
         task, omega, mu = self.setting()
-        path = multihead.flow(task, omega, mu, np.linspace(0, self.horizon, 200))
+        path = theory.flow(task, omega, mu, np.linspace(0, self.horizon, 200))
         figure, (left, right) = style.canvas(2, width=8.4, height=3.4)
         left.plot(path.t, path.loss.sum(-1), color=style.BLACK)
-        end = multihead.loss(task, *multihead.limit(task, path.owner, self.heads)).sum()
+        end = theory.loss(task, *theory.limit(task, path.owner, self.heads)).sum()
         left.axhline(end, **style.DASHED)
         left.set(xlabel="time", ylabel="loss, all tasks", ylim=(0, None))
         for i in range(self.tasks):

@@ -6,9 +6,7 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, overlay, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
-from iclcore import spectral
-from iclcore.theory import icl_risk
-from iclcore.theory import multihead as theory
+from iclcore.heads import risk, spectral, theory
 
 MEASURED = 2000  # contexts drawn for a dot
 
@@ -66,14 +64,14 @@ class Optimality(Explorer):
         """Of all tasks together, by each method that the page draws."""
         ratio = task.d / task.context
         each = [
-            (icl_risk.ridge_risk(r, self.penalty * r, s, self.noise), icl_risk.mmse(r, s, self.noise))
+            (risk.ridge_risk(r, self.penalty * r, s, self.noise), risk.mmse(r, s, self.noise))
             for r, s in zip(ratio, task.s, strict=True)
         ]  # fmt: skip
         ridge, bayes = np.sum(each, axis=0)
         return {
             "one head": float(theory.loss(task, *theory.one_head(task)).sum()),
-            "a head each": float(icl_risk.gradient_flow_risk(task).sum()),
-            "bound": icl_risk.equiangular_bound(task, self.heads),
+            "a head each": float(risk.gradient_flow_risk(task).sum()),
+            "bound": risk.equiangular_bound(task, self.heads),
             "ridge": float(ridge),
             "Bayes": float(bayes),
         }
@@ -186,13 +184,13 @@ class Beyond(Explorer):
     def picture(self) -> Figure:
         lengths, beta = np.geomspace(10, 10_000, 91), np.linspace(0, 8, 25)
         figure, (left, right) = style.canvas(2, width=8.4, height=3.4)
-        losses = icl_risk.length_generalisation(self.task(), lengths)[:, 0]
-        floor = icl_risk.gradient_flow_risk(self.task())[0] ** 2  # the bias (ρ/(1+ρ))²
+        losses = risk.length_generalisation(self.task(), lengths)[:, 0]
+        floor = risk.gradient_flow_risk(self.task())[0] ** 2  # the bias (ρ/(1+ρ))²
         left.semilogx(lengths, losses, color=style.BLUE, label=f"trained on {self.context}")
         left.axhline(floor, **style.DASHED)
         left.set(xlabel="examples at test", ylabel="loss / signal", ylim=(0, 1))
         left.legend(fontsize=8)
-        power = icl_risk.participation(beta, self.context)
+        power = risk.participation(beta, self.context)
         right.plot(beta, power["exact"], color=style.BLUE)
         early = np.linspace(0, np.sqrt(np.log(self.context)), 50)
         right.plot(early, np.exp(early**2) / self.context, **style.DASHED)

@@ -8,7 +8,7 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, position, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
-from iclcore.theory import icl_risk, multihead
+from iclcore.heads import risk, theory
 
 
 class TwoPapers(Explorer):
@@ -55,13 +55,13 @@ class TwoPapers(Explorer):
     horizon = real(28.5, "until time", 5, 100, step=0.5)
     at = position()
 
-    def task(self) -> multihead.MultiTask:
+    def task(self) -> theory.MultiTask:
         signal = (2.0 ** np.arange(self.tasks, 0, -1)).tolist()
-        return multihead.MultiTask([self.dim] * self.tasks, self.context, signal)
+        return theory.MultiTask([self.dim] * self.tasks, self.context, signal)
 
     def start(self) -> tuple[np.ndarray, np.ndarray]:
         init = self.init
-        return multihead.aligned_start(self.task(), omega=init, mu=5 * init, own=10 * init)
+        return theory.aligned_start(self.task(), omega=init, mu=5 * init, own=10 * init)
 
     def ends(self, share: float | None = None) -> Float[np.ndarray, " tasks"]:
         """What each task ends at with a head of its own: s ρ/(1+ρ), by the least of B/x, at x = 1."""
@@ -71,7 +71,7 @@ class TwoPapers(Explorer):
 
     def loss(self, omega: np.ndarray, mu: np.ndarray) -> Float[np.ndarray, " tasks"]:
         task, soft = self.task(), self.share**2
-        linear, softmax = icl_risk.linear_attention_loss, multihead.loss
+        linear, softmax = risk.linear_attention_loss, theory.loss
         return (1 - soft) * linear(task, omega, mu) + soft * softmax(task, omega, mu)
 
     def gradient(self, omega: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -82,13 +82,13 @@ class TwoPapers(Explorer):
         pull = load[:, None] * task.d * M
         own = task.s * (1 - M.diagonal() - M.diagonal() / task.context)
         linear = 2 * (mu @ pull - mu * own), 2 * (omega @ pull.T - omega * own)
-        both = zip(linear, multihead.gradient(task, omega, mu), strict=True)
+        both = zip(linear, theory.gradient(task, omega, mu), strict=True)
         return tuple((1 - soft) * a + soft * b for a, b in both)
 
-    def flow(self, times: np.ndarray, tolerance: float = multihead.TOLERANCE):
-        """ω and μ at these times: eq. ta-flow, in logarithms as ``multihead.flow``."""
+    def flow(self, times: np.ndarray, tolerance: float = theory.TOLERANCE):
+        """ω and μ at these times: eq. ta-flow, in logarithms as ``theory.flow``."""
         task, start = self.task(), np.stack(self.start())
-        rate = 2 / (multihead.root_width(task, None) * task.d)
+        rate = 2 / (theory.root_width(task, None) * task.d)
 
         def speed(_: float, u: np.ndarray) -> np.ndarray:
             by_omega, by_mu = self.gradient(*np.exp(u.reshape(start.shape)))

@@ -6,10 +6,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from iclbook.measure.curves import crossing
-from iclcore import History, spectral
-from iclcore.theory import icl_risk
-from iclcore.theory import multihead as theory
-from iclcore.theory.multihead import Flow, MultiTask
+from iclcore import History
+from iclcore.heads import risk, spectral, theory
+from iclcore.heads.theory import Flow, MultiTask
 
 
 def owned(
@@ -43,7 +42,7 @@ def exact_limit(task: MultiTask, owner: Int[np.ndarray, " tasks"]) -> float:
     if len(set(owner.tolist())) < task.tasks:
         return float("nan")
     limit = theory.limit(task, owner)
-    return float(icl_risk.exact_loss(task, *(owned(owner, each) for each in limit)).sum())
+    return float(risk.exact_loss(task, *(owned(owner, each) for each in limit)).sum())
 
 
 def lead(path: Flow, run: History) -> float:

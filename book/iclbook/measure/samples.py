@@ -4,9 +4,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclcore import History, MergedAttention, RegressionTask, Sequences, theory
-from iclcore.compiled import fill_features
-from iclcore.descent import gradient
 from iclcore.edge import sharpness
+from iclcore.engines.linear import gradient
+from iclcore.loops import fill_features
 from iclcore.moments import CHUNK, Features, averages, coefficients, of_matrix, of_population
 from iclcore.stability import jacobian
 from iclcore.task import divide_by

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from iclbook.measure import owned, smooth
 from iclbook.plot.panels import Panel, listed, spread
 from iclbook.plot.style import BLUE, DASHED, GREY, PINK, THEORY, colours
-from iclcore import spectral
+from iclcore.heads import spectral
+from iclcore.heads.theory import Flow
 from iclcore.history import History, thin
-from iclcore.theory.multihead import Flow
 
 TIME = "time (sum of learning rates)"
 PHASES = ("warm-up", "emergence", "convergence")

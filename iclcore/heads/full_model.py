@@ -1,6 +1,6 @@
 """Multi-head softmax attention on several tasks, every matrix of every head, trained by SGD.
 
-The model of ``theory.multihead``, with nothing assumed of its weights: K, Q, V, O of each head,
+The model of ``heads.theory``, with nothing assumed of its weights: K, Q, V, O of each head,
 whole sequences, fresh batches, in torch (loaded when first used). Weights are dicts of arrays with
 the heads in front. ``spectral`` trains the same model when the weights are decomposable.
 ``train_published`` draws start and sequences as the second paper's code does: a seed is its curve.
@@ -14,9 +14,9 @@ from jaxtyping import Float
 
 from iclcore.checks import whole
 from iclcore.extras import needs
+from iclcore.heads.spectral import FIGURE_1, MEAN, Schedule, chunks, descend, mean_and_error
+from iclcore.heads.theory import MultiTask, PerHead, PerTask, check
 from iclcore.history import History
-from iclcore.spectral import FIGURE_1, MEAN, Schedule, chunks, descend, mean_and_error
-from iclcore.theory.multihead import MultiTask, PerHead, PerTask, check
 from iclcore.threads import one_torch_thread
 
 Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O

@@ -11,10 +11,10 @@ import torch
 from conftest import close
 from pace import slow
 
-from iclcore import SeparateAttention, reference
-from iclcore.autograd import PublishedDescent
+from iclcore import SeparateAttention, published
 from iclcore.cli import build_parser
 from iclcore.cli.train import plan_of
+from iclcore.engines.autograd import PublishedDescent
 from iclcore.sweep.plan import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
@@ -28,7 +28,7 @@ def case(path: Path):
     golden = np.load(path)
     options = build_parser().parse_args(["train", *shlex.split(str(golden["argv"]))])
     plan = plan_of(options)
-    return golden, plan, reference.sample(plan.task, plan.sequences, plan.seed, plan.tests)
+    return golden, plan, published.sample(plan.task, plan.sequences, plan.seed, plan.tests)
 
 
 def run(plan, draw):
@@ -170,10 +170,10 @@ def test_published_operations_are_those_of_plain_torch(path):
 
 def test_chunks_do_not_change_the_draw(monkeypatch):
     """Bounding memory must not move a number, whatever the chunk."""
-    task, model = reference.RegressionTask(dim=3, context=4), SeparateAttention(heads=2)
-    whole = reference.sample(task, 50, seed=1)
-    monkeypatch.setattr(reference, "DRAWN", 7)
-    parts = reference.sample(task, 50, seed=1)
+    task, model = published.RegressionTask(dim=3, context=4), SeparateAttention(heads=2)
+    whole = published.sample(task, 50, seed=1)
+    monkeypatch.setattr(published, "DRAWN", 7)
+    parts = published.sample(task, 50, seed=1)
     # BLAS may sum a small product in another order: one unit in the last place of float32
     close(parts.x, whole.x, within=2e-7)
     np.testing.assert_array_equal(parts.start(model)["value"], whole.start(model)["value"])
@@ -181,9 +181,9 @@ def test_chunks_do_not_change_the_draw(monkeypatch):
 
 def test_models_of_one_seed_share_their_data():
     """A model starts where it would alone, bit by bit, whichever asked before."""
-    task = reference.RegressionTask(dim=3, context=4)
+    task = published.RegressionTask(dim=3, context=4)
     first, other = SeparateAttention(heads=2), SeparateAttention(heads=3, rank=2)
-    shared, alone = (reference.sample(task, 20, test=10, seed=3) for _ in range(2))
+    shared, alone = (published.sample(task, 20, test=10, seed=3) for _ in range(2))
     np.testing.assert_array_equal(shared.y, alone.y)
     shared.start(first)
     for name, array in shared.start(other).items():
@@ -191,8 +191,8 @@ def test_models_of_one_seed_share_their_data():
 
 
 def test_whitening():
-    task = reference.RegressionTask(dim=3, context=4, outputs=2)
-    data = reference.sample(task, 40, seed=2)
+    task = published.RegressionTask(dim=3, context=4, outputs=2)
+    data = published.sample(task, 40, seed=2)
     # float32: a number of 1 to 2 is rounded by 1e-7, and what is subtracted from all 40 alike too
     close(data.x.mean(axis=0), np.zeros((5, 3)), within=1e-6)
     for o in range(2):
@@ -206,4 +206,4 @@ def test_whitening():
         within = 4 * np.finfo(np.float32).eps * np.linalg.cond(data.x).max()
         close(np.cov(own.T), np.eye(3), within=within)
     with pytest.raises(ValueError, match="at least 4 sequences"):
-        reference.sample(task, 3)
+        published.sample(task, 3)

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from iclcore.compiled import descend
+from iclcore.loops import descend
 from iclcore.models import Descent, Factors, flat, parted, scoring, unscored
 from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 

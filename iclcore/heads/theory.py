@@ -121,8 +121,8 @@ def loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> Float[np.ndarray, "*
     """Each task's loss s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i].
 
     Bias and variance of a softmax average while the scores stay below saturation (see
-    ``icl_risk.participation``). It is off by O(1/(d_i φ_i)) and O(e^{dω²}/L): at d = 10, L = 100
-    it says .214 where ``icl_risk.exact_loss`` says .235.
+    ``risk.participation``). It is off by O(1/(d_i φ_i)) and O(e^{dω²}/L): at d = 10, L = 100
+    it says .214 where ``risk.exact_loss`` says .235.
     """
     check(task, omega, mu)
     bias = (1 - (mu * omega).sum(-2)) ** 2

@@ -12,7 +12,7 @@ What would leave the subspace has no gradient there: all odd averages over task 
 import numpy as np
 from numba import njit
 
-from iclcore.compiled import REASSOCIATE
+from iclcore.loops import REASSOCIATE
 from iclcore.models import Descent, Weights
 from iclcore.task import RegressionTask
 from iclcore.theory.linear import plateau_losses, rates

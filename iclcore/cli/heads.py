@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from iclcore import multihead, spectral
 from iclcore.cli.memory import largest, within
 from iclcore.cli.parser import Refused
 from iclcore.cli.report import check_files, drawing, report
+from iclcore.heads import full_model, spectral
+from iclcore.heads.theory import MultiTask, aligned_start, limit
 from iclcore.history import History
-from iclcore.theory.multihead import MultiTask, aligned_start, limit
 
 
 def problem(options: argparse.Namespace) -> MultiTask:
@@ -60,13 +60,13 @@ def run(options: argparse.Namespace) -> int:
     picture = drawing(options, options.engine == "full")
     settings = {"batch": options.batch, "seed": options.seed}
     if options.start == "published":
-        history = multihead.train_published(task, schedule, **settings)
+        history = full_model.train_published(task, schedule, **settings)
     else:
         if options.start == "aligned":
             start = aligned_start(task, heads)
         else:
             start = spectral.random_start(task, heads, np.random.default_rng(options.seed))
-        train = multihead.train_full if options.engine == "full" else spectral.train_spectral
+        train = full_model.train_full if options.engine == "full" else spectral.train_spectral
         history = train(task, *start, schedule, width=options.width, **settings)
     say_owners(history, task)
 
@@ -86,9 +86,9 @@ def say_owners(history: History, task: MultiTask) -> None:
     said = ", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner))
     said += f"; last {len(last)} batch losses ({history.settings['loss']}) {last.mean():.3f}"
     if len(set(owner.tolist())) == task.tasks:
-        from iclcore.theory import icl_risk
+        from iclcore.heads import risk
 
-        exact = icl_risk.exact_loss(task, *(a.diagonal() for a in limit(task))).sum()
+        exact = risk.exact_loss(task, *(a.diagonal() for a in limit(task))).sum()
         exact *= spectral.share(history)
         said += f", limit of one head a task {exact:.3f}"
     print(said)

@@ -15,11 +15,9 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 from iclbook.measure import crossing
-from iclcore import multihead, spectral
+from iclcore.heads import full_model, phases, risk, spectral, theory
+from iclcore.heads.theory import MultiTask
 from iclcore.history import History
-from iclcore.theory import icl_risk, phases
-from iclcore.theory import multihead as theory
-from iclcore.theory.multihead import MultiTask
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "multihead.json").read_text())
 FIGURE_1 = MultiTask((10, 10, 10), context=100)
@@ -110,11 +108,11 @@ def test_stored_limits_and_bounds():
         omega, mu = theory.limit(one)
         close([omega[0, 0], mu[0, 0]], [row["omega"], row["mu"]], within=STORED)
         close(theory.loss(one, omega, mu)[0], row["loss_over_s"], within=STORED)
-        close(icl_risk.gradient_flow_risk(one)[0], row["loss_over_s"], within=STORED)
+        close(risk.gradient_flow_risk(one)[0], row["loss_over_s"], within=STORED)
         single = theory.loss(ten, *theory.one_head(ten)).sum() / 10
         close(single, row["opt_single_of_10"], within=STORED)
-        close(icl_risk.debiased_linear_risk(one)[0], row["debiased_linear_exact"], within=STORED)
-        close(icl_risk.equiangular_bound(ten, 11) / 10, row["lb_H_gt_I"], within=STORED)
+        close(risk.debiased_linear_risk(one)[0], row["debiased_linear_exact"], within=STORED)
+        close(risk.equiangular_bound(ten, 11) / 10, row["lb_H_gt_I"], within=STORED)
 
 
 def test_stored_water_filling():
@@ -125,16 +123,16 @@ def test_stored_water_filling():
         close(mu[0], row["mu"], within=STORED)
         close(theory.loss(task, omega, mu), row["loss"], within=STORED)
         close(theory.loss(task, omega, mu).sum(), row["total"], within=STORED)
-        close(icl_risk.gradient_flow_risk(task).sum(), row["gf_multi"], within=STORED)
+        close(risk.gradient_flow_risk(task).sum(), row["gf_multi"], within=STORED)
         for heads, bound in row["lb_budget_Hminus1"].items():
-            close(icl_risk.equiangular_bound(task, int(heads)), bound, within=STORED)
+            close(risk.equiangular_bound(task, int(heads)), bound, within=STORED)
 
 
 @pytest.mark.parametrize(("scaling", "signal", "unit"), [("B", 1.0, 1), ("C", 0.1, 10)])
 def test_stored_risk_curves(scaling, signal, unit):
     rows = [row for row in GOLDEN["bayes_ridge"] if row["conv"] == scaling]
     ratio = np.array([row["r"] for row in rows])
-    curves = icl_risk.risk_curves(ratio, 10, signal, 1.0, (2, 5, 10, 11), penalty_unit=unit)
+    curves = risk.risk_curves(ratio, 10, signal, 1.0, (2, 5, 10, 11), penalty_unit=unit)
     names = {
         "Bayes": "mmse_over_s",
         "ridge 0.05": "ridge005",
@@ -288,7 +286,7 @@ def test_the_limit_is_a_saddle():
         # to first order in the seed's e^{5 rate}, 1.5e-5 of μ's size 1
         close(grown, np.full(6, change), within=2e-5)
     path = theory.flow(FIGURE_1, omega, np.where(mu == 0, -1e-3, mu), [0, 40, 200, 1000])
-    bound = icl_risk.equiangular_bound(FIGURE_1, 3)
+    bound = risk.equiangular_bound(FIGURE_1, 3)
     assert np.all(np.diff(path.loss.sum(-1)) < 0)
     for k in (1, 2, 3):
         # Each head looks at one task, x = dω²: B = 1 + (e^x − 1) I, and with the best μ a task's loss
@@ -419,7 +417,7 @@ def test_best_mu_leaves_a_budget():
         # B is near singular at small ω: its condition number is up to 4e9, times 1e-16
         close(theory.loss(task, omega, mu), expected, within=1e-6)
         assert m.max() <= 1 and m.sum() <= heads - 1 + 1e-6
-        assert expected.sum() >= icl_risk.equiangular_bound(task, heads) - 1e-6
+        assert expected.sum() >= risk.equiangular_bound(task, heads) - 1e-6
 
 
 def test_no_search_finds_weights_beyond_the_budget():
@@ -458,7 +456,7 @@ def test_debiased_linear_attention():
     w = g[:, :, 0]
     gamma = (seen * w).sum() / (seen**2).sum()
     losses = ((gamma * seen - w) ** 2).sum(1)
-    formula = icl_risk.debiased_linear_risk(MultiTask((d,), length, 1.0, noise))[0]
+    formula = risk.debiased_linear_risk(MultiTask((d,), length, 1.0, noise))[0]
     near(losses.mean(), losses.std() / np.sqrt(count), formula)
 
 
@@ -477,14 +475,14 @@ def test_bayes_and_ridge_are_the_large_limit():
             )
             bayes.append((signal * best / (values + best)).mean())
         for found, formula in (
-            (bayes, icl_risk.mmse(ratio, signal, noise)),
-            (ridge, icl_risk.ridge_risk(ratio, z, signal, noise)),
+            (bayes, risk.mmse(ratio, signal, noise)),
+            (ridge, risk.ridge_risk(ratio, z, signal, noise)),
         ):
             error = np.std(found) / np.sqrt(len(found))
             near(np.mean(found), error + 0.01 * formula / 5, formula)
-    close(icl_risk.mmse(np.array([0.5, 2.0])), [0, 0.5])
-    best = icl_risk.ridge_risk(0.5, 0.5 * noise / signal, signal, noise)
-    close(best, icl_risk.mmse(0.5, signal, noise))
+    close(risk.mmse(np.array([0.5, 2.0])), [0, 0.5])
+    best = risk.ridge_risk(0.5, 0.5 * noise / signal, signal, noise)
+    close(best, risk.mmse(0.5, signal, noise))
 
 
 def test_ridge_of_drawn_regressions():
@@ -497,7 +495,7 @@ def test_ridge_of_drawn_regressions():
         errors.append(
             ((np.linalg.solve(x.T @ x / length + z * np.eye(d), x.T @ y / length) - w) ** 2).sum()
         )
-    formula = icl_risk.ridge_risk(d / length, z, 1.0, noise)
+    formula = risk.ridge_risk(d / length, z, 1.0, noise)
     # 5 · .002: finite-size corrections, O(1/d), as above
     near(np.mean(errors), np.std(errors) / np.sqrt(300) + 0.002 * formula, formula)
 
@@ -505,14 +503,14 @@ def test_ridge_of_drawn_regressions():
 def test_exact_loss_against_the_reduction_and_the_formula():
     task = MultiTask((4, 10), context=30, signal=(1.0, 3.0), noise=0.4)
     omega, mu = np.diag([0.7, 0.3]), np.diag([0.8, 1.5])
-    exact = icl_risk.exact_loss(task, omega.diagonal(), mu.diagonal())
+    exact = risk.exact_loss(task, omega.diagonal(), mu.diagonal())
     near(*spectral.measure(task, omega, mu, sequences=40_000), exact)
     # ``theory.loss`` is what large d and L leave of it. The exact values: this quadrature's own, kept.
     # The first order it leaves out is 1/(dφ), and φ is 1.
     for d, length, exact in ((10, 100, 0.23546569), (100, 400, 0.40785413)):
         task = MultiTask((d,), length, 1.0)
         omega, mu = theory.limit(task)
-        close(icl_risk.exact_loss(task, omega[0], mu[0])[0], exact, within=STORED)
+        close(risk.exact_loss(task, omega[0], mu[0])[0], exact, within=STORED)
         assert abs(theory.loss(task, omega, mu)[0] / exact - 1) < 1 / d
 
 
@@ -522,16 +520,16 @@ def test_softmax_moments_and_regimes():
         zeta = rng.normal(size=(20_000, context))
         p = np.exp(beta * zeta)
         p /= p.sum(1, keepdims=True)
-        power, square = icl_risk.softmax_moments(np.array([beta]), context)
+        power, square = risk.softmax_moments(np.array([beta]), context)
         for sample, exact in (
             ((p**2).sum(1), power[0]),
             ((p * zeta).sum(1) ** 2, square[0]),
             ((p * zeta).sum(1), beta * (1 - power[0])),
         ):
             near(sample.mean(), sample.std() / np.sqrt(len(sample)), exact)
-    close(icl_risk.softmax_moments(np.array([0.0]), 50), [[1 / 50], [1 / 50]])
+    close(risk.softmax_moments(np.array([0.0]), 50), [[1 / 50], [1 / 50]])
     beta = np.array([0.5, 1.0, 2.0, 30.0])
-    found = icl_risk.participation(beta, 100)
+    found = risk.participation(beta, 100)
     close(found["exact"][1:3], [0.0255, 0.1263], within=5e-5)  # four decimals
     close(found["exponential"][1:3], np.exp([1, 4]) / 100)
     # E Σ e^{2βζ} / (Σ e^{βζ})² by its fluctuations: to first order in 1/L; the second, 1/L², is 1e-4
@@ -548,13 +546,13 @@ def test_softmax_moments_and_regimes():
 def test_length_generalisation():
     lengths = [50, 100, 200, 400, 1000]
     task = MultiTask((10,), 100, 1.0)
-    risk = icl_risk.length_generalisation(task, lengths)[:, 0]
-    close(risk[[0, 2, 3, 4]], [0.3818, 0.1297, 0.0877, 0.0625], within=5e-5)  # four decimals
-    close(risk[1], icl_risk.gradient_flow_risk(task)[0])
+    found = risk.length_generalisation(task, lengths)[:, 0]
+    close(found[[0, 2, 3, 4]], [0.3818, 0.1297, 0.0877, 0.0625], within=5e-5)  # four decimals
+    close(found[1], risk.gradient_flow_risk(task)[0])
     omega, mu = theory.limit(task)
-    exact = [icl_risk.exact_loss(task, omega[0], mu[0], length)[0] for length in lengths]
+    exact = [risk.exact_loss(task, omega[0], mu[0], length)[0] for length in lengths]
     # the formula's own error: 1/d, and e/L of the context that was learnt from
-    assert np.all(np.abs(risk / exact - 1) < 0.12)
+    assert np.all(np.abs(found / exact - 1) < 0.12)
     near(*spectral.measure(task, omega, mu, 10_000, context=400), exact[3])
 
 
@@ -569,7 +567,7 @@ TARGETS = {
 def test_nonlinear_targets(name):
     target, value = TARGETS[name]
     task = MultiTask((20,), 400, 1.0)
-    found = icl_risk.nonlinear_transfer(task, target)
+    found = risk.nonlinear_transfer(task, target)
     close(found["loss"], value, within=5e-5)  # four decimals
     omega, mu = theory.limit(task)
     mean, error = spectral.nonlinear_loss(task, target, omega[0, 0], mu[0, 0], 10_000)
@@ -611,12 +609,12 @@ def test_prediction_written_out():
 
     task = uneven()
     generator = torch.Generator().manual_seed(0)
-    tokens, query, answer = multihead.sequences(task, 3, generator)
+    tokens, query, answer = full_model.sequences(task, 3, generator)
     rng = np.random.default_rng(0)
     shapes = {"K": (2, 12, 13), "Q": (2, 12, 13), "V": (2, 3, 13), "O": (2, 3, 3)}
     weights = {name: 0.3 * rng.normal(size=shape) for name, shape in shapes.items()}
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
-    found = multihead.predict(tensors, tokens, query)
+    found = full_model.predict(tensors, tokens, query)
     for Z, q, prediction in zip(tokens.numpy(), query.numpy(), found.numpy(), strict=True):
         expected = np.zeros(3)
         for K, Q, V, O in zip(*(weights[name] for name in "KQVO"), strict=True):  # noqa: E741
@@ -635,7 +633,7 @@ def test_balances_of_any_weights():
     import torch
 
     task = uneven()
-    tokens, query, answer = multihead.sequences(task, 20, torch.Generator().manual_seed(0))
+    tokens, query, answer = full_model.sequences(task, 20, torch.Generator().manual_seed(0))
     rng = np.random.default_rng(0)
     shapes = {"K": (2, 12, 13), "Q": (2, 12, 13), "V": (2, 3, 13), "O": (2, 3, 3)}
     for softmax in (True, False):
@@ -643,7 +641,7 @@ def test_balances_of_any_weights():
             name: torch.tensor(0.3 * rng.normal(size=shape)).requires_grad_()
             for name, shape in shapes.items()
         }
-        said = multihead.predict(weights, tokens.double(), query.double(), softmax)
+        said = full_model.predict(weights, tokens.double(), query.double(), softmax)
         (said - answer).square().sum().backward()
         pull = {n: (w * w.grad).sum((1, 2)).detach().numpy() for n, w in weights.items()}
         close(pull["K"], pull["Q"], within=1e-10)
@@ -678,23 +676,23 @@ def test_flow_keeps_factors_that_are_decomposable_not_products():
 
     def after_a_step(weights):
         tensors = {n: torch.tensor(w, requires_grad=True) for n, w in weights.items()}
-        value = (multihead.predict(tensors, *data[:2]) - data[2]).square().sum(1).mean()
+        value = (full_model.predict(tensors, *data[:2]) - data[2]).square().sum(1).mean()
         slopes = torch.autograd.grad(value, list(tensors.values()))
         moved = zip(tensors.items(), slopes, strict=True)
         return {name: (w - 0.1 * slope).detach().numpy() for (name, w), slope in moved}
 
-    weights = multihead.start(task, np.array([[0.5, 0.2], [0.1, 0.4]]), np.ones((2, 2)), width=5)
+    weights = full_model.start(task, np.array([[0.5, 0.2], [0.1, 0.4]]), np.ones((2, 2)), width=5)
     weights["K"] = 2 * weights["K"]  # not balanced: that is not needed
     stepped = after_a_step(weights)
     # zeros are sums of 768 terms of size 1 that cancel, times .1: a rounding is 1e-16 · √768 · .1
-    assert max(multihead.departure(task, stepped).values()) < 1e-14
-    moved = np.subtract(multihead.spectrum(task, stepped), multihead.spectrum(task, weights))
+    assert max(full_model.departure(task, stepped).values()) < 1e-14
+    moved = np.subtract(full_model.spectrum(task, stepped), full_model.spectrum(task, weights))
     assert np.abs(moved).min() > 1e-4
     uneven_factors = dict(weights, K=weights["K"].copy(), Q=weights["Q"].copy())
     uneven_factors["K"][0, 0, 0] *= 2
     uneven_factors["Q"][0, 0, 0] /= 2
-    assert max(multihead.departure(task, uneven_factors).values()) < 1e-14
-    assert multihead.departure(task, after_a_step(uneven_factors))["KQ"] > 1e-3
+    assert max(full_model.departure(task, uneven_factors).values()) < 1e-14
+    assert full_model.departure(task, after_a_step(uneven_factors))["KQ"] > 1e-3
 
 
 def test_softmax_loses_the_third_balance_at_once():
@@ -715,7 +713,7 @@ def test_labels_carry_signal_and_noise():
     import torch
 
     task = uneven()
-    tokens, _, answer = multihead.sequences(task, 5000, torch.Generator().manual_seed(0))
+    tokens, _, answer = full_model.sequences(task, 5000, torch.Generator().manual_seed(0))
     for values, power in (
         (tokens[:, 10:, 0].numpy(), task.s * task.phi),
         (answer.numpy(), task.s),
@@ -727,10 +725,10 @@ def test_reduction_is_the_whole_model():
     """Monte Carlo of whole sequences and of I scalars a token, from the same decomposable weights."""
     task = uneven()
     omega, mu = random_spectrum(task, heads=2, omega=0.4)
-    weights = multihead.start(task, omega, mu, width=15)
-    close(multihead.spectrum(task, weights), (omega, mu))
-    assert max(multihead.departure(task, weights).values()) < 1e-14  # products, no sums
-    whole, whole_error = multihead.test_loss(task, weights, 40_000)
+    weights = full_model.start(task, omega, mu, width=15)
+    close(full_model.spectrum(task, weights), (omega, mu))
+    assert max(full_model.departure(task, weights).values()) < 1e-14  # products, no sums
+    whole, whole_error = full_model.test_loss(task, weights, 40_000)
     mean, error = spectral.measure(task, omega, mu, 40_000)
     near(whole, np.hypot(whole_error, error), mean)
 
@@ -752,7 +750,7 @@ def test_spectral_training_follows_the_flow_a_little_behind():
     # 2048 measure. Batches of 256 spread the mean by .02, but this stream is one on every processor.
     assert 0.10 <= np.mean(lead) <= 0.15, lead
     own = omega[-1].diagonal(), mu[-1].diagonal()
-    exact = icl_risk.exact_loss(FIGURE_1, *own).sum()
+    exact = risk.exact_loss(FIGURE_1, *own).sum()
     alone = theory.loss(FIGURE_1, *(np.diag(a) for a in own)).sum()
     others = theory.loss(FIGURE_1, omega[-1], mu[-1]).sum() - alone  # what else heads still look at
     late = history.loss[-400:]
@@ -786,18 +784,18 @@ def test_saturated_starts_return():
 def test_whole_model_reaches_the_limit():
     """By a schedule that is shorter than Figure 1's own: it suffices for the limit."""
     schedule = ((8.0, 0.02), (11.0, 0.01), (12.0, 0.004))
-    history = multihead.train_full(FIGURE_1, *theory.aligned_start(FIGURE_1), schedule, seed=1)
-    omega, mu = multihead.spectrum(FIGURE_1, history.final)
+    history = full_model.train_full(FIGURE_1, *theory.aligned_start(FIGURE_1), schedule, seed=1)
+    omega, mu = full_model.spectrum(FIGURE_1, history.final)
     assert (omega * mu).argmax(0).tolist() == [0, 1, 2]
     limit = theory.limit(FIGURE_1)
-    exact = icl_risk.exact_loss(FIGURE_1, *(a.diagonal() for a in limit)).sum()
+    exact = risk.exact_loss(FIGURE_1, *(a.diagonal() for a in limit)).sum()
     close(exact, 7.063971, within=5e-7)  # six decimals
     # Above it: η Tr C/(4 · 256), 1.7%, with C the covariance of one context's gradient at the limit,
     # 3e4; and .4% of what else heads still look at. ω is off by a share of that order.
     assert np.all(np.abs(omega.diagonal() * 10**0.5 - 1) < 0.04)
     assert abs(history.loss[-200:].mean() / exact - 1) < 0.04
     # largest entry of noise, growing with the learning rate: .04 by the long schedule
-    assert max(multihead.departure(FIGURE_1, history.final).values()) < 0.06
+    assert max(full_model.departure(FIGURE_1, history.final).values()) < 0.06
 
 
 # --- Refusals -----------------------------------------------------------------------------------
@@ -836,11 +834,11 @@ REFUSALS = {
     "omega0 and mu0 take positive numbers": lambda: phases.race(
         FIGURE_1, one_below(START[0]), START[1]
     ),
-    "lengths takes contexts": lambda: icl_risk.length_generalisation(ONE, [1]),
-    "ratio and penalty take numbers above 0": lambda: icl_risk.ridge_risk(0.5, 0.0),
+    "lengths takes contexts": lambda: risk.length_generalisation(ONE, [1]),
+    "ratio and penalty take numbers above 0": lambda: risk.ridge_risk(0.5, 0.0),
     "schedule takes increasing times": lambda: spectral.learning_rates(((2, 0.1), (1, 0.1))),
     "schedule takes a finite number above 0": lambda: spectral.learning_rates(((2, 0.0),)),
-    "width takes a whole number of at least 30": lambda: multihead.start(
+    "width takes a whole number of at least 30": lambda: full_model.start(
         FIGURE_1, *START, width=20
     ),
 }
@@ -855,9 +853,7 @@ def test_refusals(message):
 
 
 def test_torch_is_loaded_only_to_train_the_whole_model():
-    code = (
-        "import sys, iclcore.multihead, iclcore.theory.icl_risk; sys.exit('torch' in sys.modules)"
-    )
+    code = "import sys, iclcore.heads.full_model, iclcore.theory.risk; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -870,21 +866,21 @@ def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where
     task = MultiTask((3, 3), context=20, noise=0.5)
     at = {"start": theory.aligned_start, "limit": theory.limit}[where](task)
     weights = {
-        n: torch.tensor(w, requires_grad=True) for n, w in multihead.start(task, *at).items()
+        n: torch.tensor(w, requires_grad=True) for n, w in full_model.start(task, *at).items()
     }
 
     def slopes(share):
         generator, found = torch.Generator().manual_seed(share), []
         for _ in range(400):
-            tokens, query, answer = multihead.sequences(task, 32, generator, share)
-            said = multihead.predict(weights, tokens.double(), query.double(), True)
+            tokens, query, answer = full_model.sequences(task, 32, generator, share)
+            said = full_model.predict(weights, tokens.double(), query.double(), True)
             loss = (said - answer.double()).square().sum(1).mean()
             parts = torch.autograd.grad(loss, list(weights.values()))
             along = [(p * w).sum() for p, w in zip(parts, weights.values(), strict=True)]
             found.append((torch.cat([p.ravel() for p in parts]), torch.stack(along).detach()))
         return [torch.stack(each).numpy() for each in zip(*found, strict=True)]
 
-    for own, shared in zip(slopes(1), slopes(multihead.SHARE), strict=True):
+    for own, shared in zip(slopes(1), slopes(full_model.SHARE), strict=True):
         spread = [((each - each.mean(0)) ** 2).sum(1) for each in (own, shared)]
         noise, other = (each.mean() for each in spread)
         error = np.hypot(*(each.std() / len(each) ** 0.5 for each in spread))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import gammaincinv  # scipy.stats has χ, and takes a second to load
 
 from iclcore.checks import positive, whole
-from iclcore.theory.multihead import (
+from iclcore.heads.theory import (
     LARGEST_EXPONENT,
     MultiTask,
     PerTask,

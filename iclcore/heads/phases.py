@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
 from scipy.special import xlog1py
 
-from iclcore.theory.multihead import EXACTLY, MultiTask, PerTask, Spectrum, check, root_width
+from iclcore.heads.theory import EXACTLY, MultiTask, PerTask, Spectrum, check, root_width
 
 
 def race(

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from conftest import close
 
-from iclcore import spectral
-from iclcore.theory import icl_risk
-from iclcore.theory import multihead as theory
-from iclcore.theory.multihead import MultiTask
+from iclcore.heads import risk, spectral, theory
+from iclcore.heads.theory import MultiTask
 
 NOISY = MultiTask((3, 5, 2), context=40, signal=(1.0, 2.0, 0.5), noise=0.3)
 
@@ -20,7 +18,7 @@ def within(estimate, error, exact, sigmas=5):
 def test_lengths_are_the_limit_on_another_context():
     """The bias of the context that was learned from, the variance of the one at test, noise in both."""
     lengths = [2, 40, 200]
-    found = icl_risk.length_generalisation(NOISY, lengths)
+    found = risk.length_generalisation(NOISY, lengths)
     for row, length in zip(found, lengths, strict=True):
         test = MultiTask(NOISY.dims, length, NOISY.signal, NOISY.noise)
         close(row, theory.loss(test, *theory.limit(NOISY)))
@@ -30,15 +28,15 @@ def test_noisy_labels_of_a_linear_target_are_the_task_itself():
     """f(u) = u: nothing of a target is left but its labels' noise, four times the signal."""
     task = MultiTask((20,), 400, 1.0, noise=4.0)
     omega, mu = (each[0] for each in theory.limit(task))
-    exact = icl_risk.exact_loss(task, omega, mu)[0]
+    exact = risk.exact_loss(task, omega, mu)[0]
     within(*spectral.nonlinear_loss(task, lambda u: u, omega[0], mu[0], 10_000), exact)
-    found = icl_risk.nonlinear_transfer(task, lambda u: u)
+    found = risk.nonlinear_transfer(task, lambda u: u)
     # to first order in e/L = .7%, and 1/d of what noise leaves alone: 1/(dφ) = 1%
     assert abs(found["loss"] / exact - 1) < 0.02
     # the noise's own part is μ² e σ²/L, whatever the target
     clean = MultiTask((20,), 400, 1.0)
     per = [
-        icl_risk.nonlinear_transfer(each, np.tanh)["variance"] / theory.limit(each)[1][0, 0] ** 2
+        risk.nonlinear_transfer(each, np.tanh)["variance"] / theory.limit(each)[1][0, 0] ** 2
         for each in (task, clean)
     ]
     close(per[0] - per[1], 4.0 * np.e / 400)
@@ -76,7 +74,7 @@ def test_one_head_is_the_least_loss_of_one_head():
         step = size * rng.normal(size=(2, 1, 3))
         assert theory.loss(task, omega + step[0], mu + step[1]).sum() > least
     # its loss is s/(1 + Lm/(φd)) with the budget 1/e
-    close(least, icl_risk.equiangular_bound(task, 1))
+    close(least, risk.equiangular_bound(task, 1))
 
 
 def test_when_one_head_gives_a_task_up():
@@ -100,22 +98,22 @@ def test_limit_keeps_noise_and_order_of_shared_tasks():
         close([omega[head, own], mu[head, own]], [each[0] for each in best])
     assert not omega[[1, 3]].any() and not mu[[1, 3]].any()
     assert np.count_nonzero(omega) == np.count_nonzero(mu) == 3
-    close(theory.loss(NOISY, *theory.limit(NOISY)), icl_risk.gradient_flow_risk(NOISY))
+    close(theory.loss(NOISY, *theory.limit(NOISY)), risk.gradient_flow_risk(NOISY))
 
 
 def test_bounds_of_equal_tasks_with_noise():
     """Both ways to write it, and no head beyond I + 1 counts; a factor (e + ρ)/(1 + ρ) below the flow."""
     task = MultiTask((10,) * 3, 100, 2.0, noise=3.0)
     heads = (1, 2, 3, 4, 5)
-    curves = icl_risk.risk_curves(np.array([0.1]), 3, 2.0, 3.0, heads)
+    curves = risk.risk_curves(np.array([0.1]), 3, 2.0, 3.0, heads)
     for h in heads:
-        close(icl_risk.equiangular_bound(task, h) / 6, curves[f"bound, H = {h}"][0])
+        close(risk.equiangular_bound(task, h) / 6, curves[f"bound, H = {h}"][0])
     close(curves["bound, H = 4"], curves["bound, H = 5"])
     rho = np.e * 10 * 2.5 / 100
     close(curves["a head each"] / curves["bound, H = 4"], [(np.e + rho) / (1 + rho)])
     close(curves["one head"], curves["bound, H = 1"])
     # where ω → 0 leads is exactly 1 + 1/(dφ) above it
-    exact = icl_risk.debiased_linear_risk(task)[0] / 2
+    exact = risk.debiased_linear_risk(task)[0] / 2
     close(exact / curves["bound, H = 4"][0], 1 + 1 / 25)
 
 
@@ -124,10 +122,10 @@ def test_measured_losses_take_noise_length_and_sign():
     omega, mu = np.array([[0.5]]), np.array([[1.2]])
     task = MultiTask((5,), 30, 2.0, noise=1.5)
     for length in (30, 90):
-        exact = icl_risk.exact_loss(task, omega[0], mu[0], length)[0]
+        exact = risk.exact_loss(task, omega[0], mu[0], length)[0]
         mean, error = spectral.measure(task, omega, mu, 10_000, context=length)
         within(mean[0], error[0], exact)
-        close(icl_risk.exact_loss(task, -omega[0], -mu[0], length)[0], exact)
+        close(risk.exact_loss(task, -omega[0], -mu[0], length)[0], exact)
     assert [sum(spectral.chunks(n)) for n in (1, 64, 100, 1000)] == [
         1,
         64,

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic
 
-from iclcore import lanes
-from iclcore.lanes import (
+from iclcore.engines import lanes
+from iclcore.engines.lanes import (
     WIDTH,
     across,
     add,

@@ -11,9 +11,9 @@ from threading import Thread
 import numpy as np
 from numba import get_num_threads
 
-from iclcore.lanes import WIDTH
+from iclcore.engines.lanes import WIDTH
+from iclcore.engines.query_row import ENDED, aligned, share
 from iclcore.models import Descent, Factors, Model, scoring, unscored
-from iclcore.query_row import ENDED, aligned, share
 from iclcore.task import Sequences, divide_by
 
 PART = 16  # blocks a thread takes at once: 256 sequences, of which the sum is float32

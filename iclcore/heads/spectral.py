@@ -1,6 +1,6 @@
 """Multi-head softmax attention by its spectral numbers alone: exact losses and training in I scalars.
 
-Of a sequence, decomposable weights (ω, μ: see ``theory.multihead``) use only z_{l,i} = ⟨x_l, q⟩/|q| on
+Of a sequence, decomposable weights (ω, μ: see ``heads.theory``) use only z_{l,i} = ⟨x_l, q⟩/|q| on
 group i and r_i = |q_i|; what is left out is averaged in closed form. An exact reduction, not an
 approximation. Also here: what ``multihead``, the whole model, records and how it walks a schedule.
 """
@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import SINGLE, positive, whole
+from iclcore.heads.theory import MultiTask, PerHead, PerTask, check, root_width
 from iclcore.history import History, describe
 from iclcore.models import Weights, copied
-from iclcore.theory.multihead import MultiTask, PerHead, PerTask, check, root_width
 
 # a number of every sequence and task, as r and a loss; and z
 PerSequence = Float[np.ndarray, "sequences tasks"]

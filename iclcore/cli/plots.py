@@ -3,11 +3,11 @@
 import numpy as np
 
 from iclcore import theory
+from iclcore.heads.spectral import share, spectra
+from iclcore.heads.theory import MultiTask, flow
 from iclcore.history import History, thin
-from iclcore.spectral import share, spectra
 from iclcore.style import DASHED, ORANGE, PINK, Picture, canvas, colours, curve, drawn, levels
 from iclcore.sweep import Plan, Swept
-from iclcore.theory.multihead import MultiTask, flow
 
 MOST_CURVES = 400  # of a sweep: more are a blot
 MOST_NAMED = 12  # lines of a legend

@@ -1,0 +1,1 @@
+"""The second paper: multi-head softmax attention on several regression tasks."""

@@ -20,7 +20,7 @@ class Accepts(NamedTuple):
 
     module: str
     name: str
-    linear: tuple[bool, ...]  # the values that model.linear may have
+    models: str  # "linear", "softmax" or "any"
     data: tuple[type, ...]
     any_optimizer: bool = True
 
@@ -30,11 +30,11 @@ class Accepts(NamedTuple):
 
 
 ENGINES = {
-    "moments": Accepts("linear", "MomentEngine", (True,), (Sequences, RegressionTask, Moments)),
-    "population": Accepts("population", "PopulationEngine", (True,), (RegressionTask,), False),
-    "softmax": Accepts("softmax", "SoftmaxEngine", (False,), (Sequences,), False),
-    "autograd": Accepts("autograd", "AutogradEngine", (True, False), (Sequences,)),
-    "published": Accepts("autograd", "PublishedEngine", (True, False), (Sequences,)),
+    "moments": Accepts("linear", "MomentEngine", "linear", (Sequences, RegressionTask, Moments)),
+    "population": Accepts("population", "PopulationEngine", "linear", (RegressionTask,), False),
+    "softmax": Accepts("softmax", "SoftmaxEngine", "softmax", (Sequences,), False),
+    "autograd": Accepts("autograd", "AutogradEngine", "any", (Sequences,)),
+    "published": Accepts("autograd", "PublishedEngine", "any", (Sequences,)),
 }
 
 
@@ -58,15 +58,14 @@ def choose(
     size = feature_count(model, *sizes) if sizes and model.linear else 0
     if engine == "auto":
         if not model.linear:
-            engine = "softmax" if optimizer == PLAIN else "autograd"
+            engine = "softmax" if model.softmax and optimizer == PLAIN else "autograd"
         elif size <= MOST_FEATURES:
             engine = "moments"
         else:
             engine = "population" if task else "autograd"
     accepts = ENGINES[engine]
-    if model.linear not in accepts.linear:
-        takes = "softmax attention" if model.linear else "linear models: softmax has no moments"
-        raise BadValue("engine", f"{engine} takes {takes}")
+    if accepts.models != "any" and not getattr(model, accepts.models):
+        raise BadValue("engine", f"{engine} takes {accepts.models} models, not {model}")
     if optimizer != PLAIN and not accepts.any_optimizer:
         takes = f"takes plain gradient descent with engine {engine}, not {optimizer}"
         raise BadValue("optimizer", takes)

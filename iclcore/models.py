@@ -66,14 +66,17 @@ class Model:
         outputs: int = 1,
         seed: int = 0,
         draw: Callable[[Sequence[Layer]], Weights] | None = None,
-        whole: bool = True,
+        answer_rows_only: bool = False,
     ) -> Weights:
         """Gaussian weights, with those set to zero that would leave the paper's subspace.
 
-        Not ``whole``, values are their last rows only, which reach ŷ: the rest is 8 MB a head at D = 1,000.
+        With ``answer_rows_only`` the value matrices have only their last rows, which are all that reaches
+        the answer: at D = 1,000 the other rows take 8 MB a head.
         """
         layers = self.layers(dim, outputs)
-        weights = draw(layers) if draw else _gaussian(layers, seed, 0 if whole else outputs)
+        weights = (
+            draw(layers) if draw else _gaussian(layers, seed, outputs if answer_rows_only else 0)
+        )
         return self._enter_subspace(weights, dim)
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:

@@ -107,10 +107,10 @@ def train(
 
     sets, seconds = averaged(sets, model, kind)
     dim, outputs = data.dim, data.outputs
-    if start is None and seed is None and hasattr(data, "start"):
-        start = data.start(model)
+    if start is None and seed is None and getattr(data, "starts", None):
+        start = data.starts(model)
     elif start is None:
-        start = model.start(dim, outputs, seed or 0, whole=kind != "population")
+        start = model.start(dim, outputs, seed or 0, answer_rows_only=kind == "population")
     start = {name: numbers(f"start {name}", array) for name, array in start.items()}
     wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
     shapes = {name: np.shape(array) for name, array in start.items()}

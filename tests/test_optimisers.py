@@ -268,7 +268,7 @@ def test_the_command_is_the_published_run_with_its_optimiser_exchanged(flags, in
     assert main([*run.split(), *flags.split(), "--track_value", "--save", "run.npz"]) == 0
     kept = History.from_npz("run.npz")
     draw = published.sample(RegressionTask(dim=3, context=7), 50, 10)
-    losses, final = by_torch(kept.model, draw, draw.start(kept.model), 80, FLAGS[flags])
+    losses, final = by_torch(kept.model, draw, draw.starts(kept.model), 80, FLAGS[flags])
     close(kept.loss, losses, within=1e-6)  # float32 draws, summed in float64
     for name, weights in final.items():
         close(kept.final[name], weights, within=1e-6)

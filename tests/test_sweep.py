@@ -62,7 +62,13 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
         draw = published.sample(task, 60, run.seed, 30)
         tests = {f"test_{name}": data for name, data in draw.tests.items()}
         alone = train(
-            run.model, draw, 40, run.lr, start=draw.start(run.model), tests=tests, engine=run.engine
+            run.model,
+            draw,
+            40,
+            run.lr,
+            start=draw.starts(run.model),
+            tests=tests,
+            engine=run.engine,
         )
         kept = swept.history(run)
         assert kept.settings == run.settings and ("value" in kept.series) == run.values

@@ -126,7 +126,12 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
 
 
 def test_a_file_is_overwritten_only_with_force(in_folder, one_chapter, capsys):
-    for figure, file in (("unit", "a.png"), ("unit", "a.svg"), ("unit", "a.csv"), ("animation", "a.webp")):
+    for figure, file in (
+        ("unit", "a.png"),
+        ("unit", "a.svg"),
+        ("unit", "a.csv"),
+        ("animation", "a.webp"),
+    ):
         (in_folder / file).write_text("mine")
         given = [f"one.{figure}", "--save", file, *one_chapter]
         told = f"argument --save: would overwrite '{file}'; --force allows it"

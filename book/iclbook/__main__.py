@@ -44,7 +44,9 @@ def main(argv: list[str] | None = None) -> int:
         help="F.png, F.svg or, for its numbers, F.csv; an animation is F.webp; default: NAME.png here, "
         "or the next NAME-2.png",
     )
-    picture.add_argument("--force", action="store_true", help="overwrite a file that is there already")
+    picture.add_argument(
+        "--force", action="store_true", help="overwrite a file that is there already"
+    )
     if argv[:1] != ["figure"]:
         parser.parse_args(argv[:1])  # exits: it prints the help, or what is wrong with the command
     name = next((word for word in argv[1:2] if not word.startswith("-")), None)

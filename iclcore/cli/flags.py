@@ -44,25 +44,23 @@ def flag_of(name: str) -> str:
 
 def read(argv: list[str]) -> argparse.Namespace:
     """Return the flags, and with them the command's ``parser`` and the ``module`` that carries it out."""
-    model = Parser(add_help=False)
-    model.add_argument("--model", nargs="?")
-    multihead = argv[:1] == ["train"] and model.parse_known_args(argv)[0].model == "multihead"
+    words = " ".join(argv).replace("=", " ")
+    multihead = words.startswith("train ") and "--model multihead" in words
     options, unknown = build_parser(multihead).parse_known_args(argv)
     if options.command == "sweep":
         options.rest = unknown  # flags of train
     elif unknown:
-        command = options.command + " --model multihead" * multihead
-        hint = similar(unknown[0], options.parser)
-        options.parser.error(f"argument {unknown[0]}: is no flag of {command}{hint}")
+        options.parser.error(unknown_flag(unknown[0], options.parser))
     return options
 
 
-def similar(unknown: str, parser: Parser) -> str:
-    """Return a hint at the flag that a misspelt one was perhaps meant to be."""
-    known = {"learning_rate": "--lr"} | FLAGS
+def unknown_flag(unknown: str, parser: Parser) -> str:
+    """Return the error for a flag that ``parser`` has not, with the one that was perhaps meant."""
+    known = {"learning_rate": "--lr"} | FLAGS  # the last: names in Python
     known |= {flag.lstrip("-"): flag for flag in parser._option_string_actions}
     close = difflib.get_close_matches(unknown.split("=")[0].strip("-").replace("-", "_"), known, 1)
-    return f"; did you mean {known[close[0]]}?" if close else "; --help lists them"
+    hint = f"did you mean {known[close[0]]}?" if close else "--help lists the flags"
+    return f"argument {unknown}: is no flag of this command; {hint}"
 
 
 # -- what flags mean ------------------------------------------------------------------------------
@@ -90,13 +88,8 @@ def optimizer_of(options: argparse.Namespace) -> Optimizer:
 def model_of(options: argparse.Namespace) -> Model:
     """Return the model; flags that contradict each other are refused."""
     mlp = options.model == "mlp"
-    if mlp and not options.cubic_feat:
-        raise BadValue("model", "mlp takes cubic features, so give --cubic_feat with it")
-    if options.cubic_feat and not mlp:
-        raise BadValue("cubic_feat", f"goes with --model mlp, not {options.model}")
-    for name in ("every_length", "softmax"):
-        if mlp and getattr(options, name):
-            raise BadValue(name, "takes --model attnM or attnS, not mlp")
+    if mlp != options.cubic_feat or (mlp and (options.softmax or options.every_length)):
+        raise BadValue("model", "takes mlp with --cubic_feat, without --softmax and --vary_len")
     if options.rank != 1 and options.model != "attnS":
         raise BadValue("rank", f"goes with --model attnS, not {options.model}")
     shared = {"heads": options.heads, "init": options.init}
@@ -129,17 +122,12 @@ def check_output(name: str, path: Path, force: bool, *suffixes: str) -> None:
 
 def build_parser(multihead: bool = False) -> Parser:
     """Return the parser of all commands; ``train --model multihead`` has flags of its own."""
-    parser = Parser(
-        prog="iclcore",
-        description="Published runs, sweeps and formulas. The book's figures: python -m iclbook figure.",
-    )
+    parser = Parser(prog="iclcore", epilog="The book's figures: python -m iclbook figure.")
     parser.add_argument("--version", action="version", version=f"iclcore {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
-    train = commands.add_parser(
-        "train",
-        help="the published experiment, exactly and fast",
-        epilog="--model multihead has flags of its own: --model multihead --help lists them.",
-    )
+
+    text = "--model multihead has flags of its own: --model multihead --help lists them."
+    train = commands.add_parser("train", help="the published experiment, exactly", epilog=text)
     (multihead_flags if multihead else train_flags)(train)
     add = train.add_argument
     add("--save", type=Path, metavar="F.csv", help="the curve, a row per step; F.npz: weights too")
@@ -147,25 +135,25 @@ def build_parser(multihead: bool = False) -> Parser:
     add("--show", action="store_true", help="open a window, or save a picture if there is none")
     add("--force", action="store_true", help="overwrite files that are already there")
     train.set_defaults(parser=train, module="heads" if multihead else "train")
-    sweep = commands.add_parser(
-        "sweep",
-        help="many runs: every combination of a grid over the flags of train",
-        epilog="All other flags are those of train (train --help) and hold for every run.",
-    )
+
+    text = "All other flags are those of train (train --help) and hold for every run."
+    sweep = commands.add_parser("sweep", help="all runs of a grid over these flags", epilog=text)
     add = sweep.add_argument
-    add("--grid", required=True, metavar='"rank=1,2,4 seed=0:6"',
-        help="flags with their values: a list, or a range without its end")  # fmt: skip
-    add("--out", required=True, type=Path, metavar="FOLDER",
-        help="gets a file per run, table.csv and figure.png; runs that it has are not repeated")  # fmt: skip
+    text = "flags with their values: a list, or a range without its end"
+    add("--grid", required=True, metavar='"rank=1,2,4 seed=0:6"', help=text)
+    text = "gets a file per run, table.csv and figure.png; runs that it has are not repeated"
+    add("--out", required=True, type=Path, metavar="FOLDER", help=text)
     add("--jobs", type=int, help="runs at a time on this machine (its cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
-    sweep.set_defaults(parser=sweep, module="sweep")
-    theory = commands.add_parser(
-        "theory",
-        help="plateau losses, time course, scalar ODE as CSV",
-        epilog="plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp on "
-        "white input. head_value: attnS of rank 1 with one output, learning eigenvector index alone.",
+    sweep.set_defaults(parser=sweep, module="sweep", rest=[])
+
+    text = (
+        "plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp "
     )
+    text += (
+        "on white input. head_value: attnS of rank 1 with one output, learning eigenvector index."
+    )
+    theory = commands.add_parser("theory", help="the formulas for these flags, as CSV", epilog=text)
     problem_flags(theory)
     add = theory.add_argument
     add("--save", type=Path, metavar="F.csv", help="write a file instead of to the terminal")
@@ -177,22 +165,22 @@ def build_parser(multihead: bool = False) -> Parser:
 def problem_flags(parser: Parser) -> None:
     """Add the flags that name a task and a model."""
     add = parser.add_argument
-    add("--model", choices=("attnM", "attnS", "mlp"), default="attnM",
-        help="merged (default), separate, MLP(z); train also takes multihead")  # fmt: skip
+    text = "merged (default), separate, MLP(z); train also takes multihead"
+    add("--model", choices=("attnM", "attnS", "mlp"), default="attnM", help=text)
     add("--heads", "--head_num", "--head", type=int, default=1, help="heads (1)")
     add("--rank", "--KQ_dim", type=int, default=1, help="rank of key and query, of attnS (1)")
     add("--init", type=float, default=0.01, help="scale of the initial weights (0.01)")
     add("--in_dim", dest="dim", type=int, help="dimension D of x (4)")
     add("--out_dim", dest="outputs", type=int, help="dimension of y (1)")
-    add("--seq_len", dest="context", type=context(2), metavar="T",
-        help="tokens, the query included (32)")  # fmt: skip
+    text = "tokens, the query included (32)"
+    add("--seq_len", dest="context", type=context(2), metavar="T", help=text)
     one = parser.add_mutually_exclusive_group().add_argument
-    one("--spectrum", choices=SPECTRA,
-        help="eigenvalues: proportional to d (default, linear), to 1/d, or all equal")  # fmt: skip
-    one("--white_cov", dest="spectrum", action="store_const", const="white",
-        help="the same as --spectrum white")  # fmt: skip
-    add("--vary_len", dest="every_length", action="store_true",
-        help="mean over all context lengths")  # fmt: skip
+    text = "eigenvalues: proportional to d (linear, the default) or to 1/d, or all equal"
+    one("--spectrum", choices=SPECTRA, help=text)
+    text = "the same as --spectrum white"
+    one("--white_cov", dest="spectrum", action="store_const", const="white", help=text)
+    text = "mean over all context lengths"
+    add("--vary_len", dest="every_length", action="store_true", help=text)
     add("--epoch", dest="steps", type=int, default=6001, help="steps (6001)")
     add("--lr", type=float, help="learning rate (0.001)")
     add("--softmax", action="store_true", help="softmax of the scores")
@@ -203,23 +191,23 @@ def train_flags(parser: Parser) -> None:
     """Add the flags of a run, which a sweep takes too, of all models but multihead."""
     problem_flags(parser)
     add = parser.add_argument
-    add("--data", metavar="F.npz",
-        help="train on arrays of your own: x (P, T, D), y (P, T) or (P, T, O), the query last; "
-        "without --lr a line says which rate they take")  # fmt: skip
-    add("--icl", dest="in_context", type=float,
-        help="share of sequences with a task vector of their own (1)")  # fmt: skip
-    add("--trainset_size", dest="sequences", type=sequence_count,
-        help="training sequences (5000); inf: infinitely many, without a draw")  # fmt: skip
-    add("--testset_size", "--testset", dest="tests", type=int,
-        help="sequences of each test set (0)")  # fmt: skip
+    text = "arrays of your own: x (P, T, D), y (P, T) or (P, T, O); without --lr one is offered"
+    add("--data", metavar="F.npz", help=text)
+    text = "share of sequences with a task vector of their own (1)"
+    add("--icl", dest="in_context", type=float, help=text)
+    text = "training sequences (5000); inf: infinitely many, without a draw"
+    add("--trainset_size", dest="sequences", type=sequence_count, help=text)
+    text = "sequences of each test set (0)"
+    add("--testset_size", "--testset", dest="tests", type=int, help=text)
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
-    add("--optimizer", choices=("sgd", "adam"), default="sgd",
-        help="gradient descent (default), or Adam with torch's defaults")  # fmt: skip
+    text = "gradient descent (default), or Adam with torch's defaults"
+    add("--optimizer", choices=("sgd", "adam"), default="sgd", help=text)
     add("--momentum", type=float, help="as in torch.optim.SGD (0)")
     add("--weight_decay", type=float, help="as in torch.optim: added to the gradient (0)")
-    add("--engine", default="auto",
-        help="moments, population (with --trainset_size inf), softmax, autograd or published; auto: the "
-        "fast one that gives the published curve")  # fmt: skip
+    text = (
+        "auto (a fast one that gives the published curve), moments, population, softmax, autograd, "
+    )
+    add("--engine", default="auto", help=text + "published")
     add("--seed", type=int, default=10, help="same seed, same curve (10)")
 
 
@@ -229,26 +217,26 @@ def multihead_flags(parser: Parser) -> None:
     add("--model", choices=("multihead",), help="multi-head softmax attention on several tasks")
     add("--tasks", type=int, help="number I of tasks (3)")
     add("--heads", "--head_num", "--head", type=int, help="heads H (one per task)")
-    add("--dims", type=whole_numbers, default=[10], metavar="d,d,...",
-        help="inputs of a task: one number for all (10) or one each")  # fmt: skip
+    text = "inputs of a task: one number for all (10) or one each"
+    add("--dims", type=whole_numbers, default=[10], metavar="d,d,...", help=text)
     add("--in_dim", dest="dim", type=int, help="all inputs, only to check: the sum of --dims")
-    add("--seq_len", dest="context", type=context(3), default=100, metavar="T",
-        help="tokens, the query included: L + 1 (101)")  # fmt: skip
+    text = "tokens, the query included: L + 1 (101)"
+    add("--seq_len", dest="context", type=context(3), default=100, metavar="T", help=text)
     add("--noise", type=float, default=0.0, help="variance of the labels' noise (0)")
-    add("--signal", type=numbers, metavar="s,s,...",
-        help="power of the noiseless label: one number or one per task (its d)")  # fmt: skip
-    add("--start", choices=("aligned", "random", "published"), default="aligned",
-        help="head i leans to task i; log-normal; or the authors' start, draws and loss, "
-        "the mean over tasks, not their sum")  # fmt: skip
+    text = "power of the noiseless label: one number or one per task (its d)"
+    add("--signal", type=numbers, metavar="s,s,...", help=text)
+    text = "head i leans to task i; log-normal; or the authors' start, draws and loss, a mean over tasks"
+    starts = ("aligned", "random", "published")
+    add("--start", choices=starts, default="aligned", help=text)
     add("--width", type=int, help="rows d_e of key and query (all inputs)")
     add("--batch", type=int, default=256, help="fresh contexts at each step (256)")
-    add("--epoch", dest="steps", type=int,
-        help="steps, with --lr (without both: 1,600 at rates .02, .01, .004)")  # fmt: skip
+    text = "steps, with --lr (without both: 1,600 at rates .02, .01, .004)"
+    add("--epoch", dest="steps", type=int, help=text)
     add("--lr", type=float, help="learning rate, with --epoch")
-    add("--engine", choices=("full", "spectral"), default="full",
-        help="all matrices, or only omega and mu")  # fmt: skip
-    add("--track_value", dest="values", action="store_true",
-        help="record omega and mu of each head and task")  # fmt: skip
+    text = "all matrices, or only omega and mu"
+    add("--engine", choices=("full", "spectral"), default="full", help=text)
+    text = "record omega and mu of each head and task"
+    add("--track_value", dest="values", action="store_true", help=text)
     add("--seed", type=int, default=0, help="same seed, same curve (0)")
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 
 from iclcore.checks import SINGLE, BadValue, positive, whole
-from iclcore.cli.flags import flag_of
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.heads import full_model, spectral
 from iclcore.heads.theory import MultiTask, aligned_start, limit
@@ -42,30 +41,27 @@ def run(options: argparse.Namespace) -> int:
 
 def task_of(options: argparse.Namespace) -> MultiTask:
     """Return the task; flags that contradict each other are refused."""
-    dims = options.dims
-    tasks = options.tasks
+    dims, tasks = options.dims, options.tasks
     if tasks is None:
         tasks = len(dims) if len(dims) > 1 else 3
-    if len(dims) not in (1, whole("tasks", tasks)):
+    if len(dims) == 1:
+        dims = dims * whole("tasks", tasks)
+    if len(dims) != tasks:
         raise BadValue("dims", f"takes one number or {tasks}, one per task, not {len(dims)}")
     if options.start == "published":
-        for name, value in {"heads": tasks, "signal": None, "width": None, "engine": "full"}.items():
+        drawn = {"heads": tasks, "signal": None, "width": None, "engine": "full"}
+        for name, value in drawn.items():
             if getattr(options, name) not in (None, value):
-                raise BadValue(name, f"has another value than --start published takes ({value})")
-    dims = dims * tasks if len(dims) == 1 else dims
-    if options.dim not in (None, sum(dims)):
-        raise BadValue("dim", f"takes {sum(dims)}, the sum of --dims, not {options.dim}")
-    return MultiTask(dims, options.context, options.signal, options.noise)
+                raise BadValue(name, f"takes its default with --start published, {value}")
+    return MultiTask(dims, options.context, options.signal, options.noise, options.dim)
 
 
 def schedule_of(options: argparse.Namespace) -> spectral.Schedule:
     """Return the learning rates: one for all steps, or those of the paper's figure 1."""
     if options.lr is None and options.steps is None:
         return spectral.FIGURE_1
-    for name, other in (("lr", "steps"), ("steps", "lr")):
-        if getattr(options, other) is None:
-            line = f"goes with {flag_of(other)}; without both the rates are .02, .01, .004"
-            raise BadValue(name, line)
+    if options.lr is None or options.steps is None:
+        raise BadValue("lr", "goes with --epoch; without both the rates are .02, .01, .004")
     lr = positive("lr", options.lr, SINGLE)
     return ((whole("steps", options.steps) * lr, lr),)
 

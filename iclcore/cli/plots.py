@@ -6,25 +6,16 @@ from iclcore import theory
 from iclcore.extras import needs
 from iclcore.heads.theory import MultiTask, flow
 from iclcore.history import History, thin
-from iclcore.sweep import Plan, Swept
+from iclcore.sweep import Swept
 
 with needs("plots"):
     from matplotlib import colormaps, rc_context
     from matplotlib.figure import Figure
 
-MOST_CURVES = 400  # of a sweep; more cannot be told apart
-# The style of every picture, whatever the settings of the user are.
-in_style = rc_context(
-    {
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-        "legend.fontsize": 8,
-        "figure.constrained_layout.use": True,
-    }
-)
+# a decorator: pictures have this style, whatever the user's own settings are
+in_style = rc_context({"axes.spines.top": False, "figure.constrained_layout.use": True})
 DASHED = {"color": "grey", "linestyle": "--", "linewidth": 1, "zorder": 1.5}
-LABELS = {"loss": "training", "test_in_weight": "in-weight test", "test_in_context": "in-context test"}
+MOST_CURVES = 400  # of a sweep; more cannot be told apart
 
 
 @in_style
@@ -36,17 +27,17 @@ def run(history: History) -> Figure:
     steps, values = history.steps[rows], history.series.get("value")
     figure = Figure(figsize=(7.2 if values is None else 9.6, 3.4))
     panels = figure.subplots(1, 1 if values is None else 2, squeeze=False)[0]
-    for name, label in LABELS.items():
+    for name in ("loss", "test_in_weight", "test_in_context"):
         if name in history.series:
-            panels[0].plot(steps, history.series[name][rows], label=label)
+            panels[0].plot(steps, history.series[name][rows], label=name.replace("_", " "))
     task = history.task
     if task and task.in_context == 1 and not history.model.softmax:
-        for loss in theory.plateau_losses(task):
-            panels[0].axhline(loss, **DASHED)
+        for level in theory.plateau_losses(task):
+            panels[0].axhline(level, **DASHED)
     if history.floor is not None:
         panels[0].axhline(history.floor, color="C3", linestyle=":", label="least-squares floor")
-    panels[0].set(xlabel="step", ylabel="mean squared error")
     panels[0].legend()
+    panels[0].set(xlabel="step", ylabel="mean squared error")
     if values is not None:
         panels[1].plot(steps, values[rows])
         panels[1].set(xlabel="step", ylabel="value weight of each head")
@@ -56,49 +47,45 @@ def run(history: History) -> Figure:
 @in_style
 def multihead_run(history: History, task: MultiTask) -> Figure:
     """Draw the loss, ω and μ of every head and task, and dashed those of the gradient flow."""
-    rows, time = thin(len(history.steps)), history.time
-    scale = history.settings["loss_scale"]  # the time and the loss of the flow are those of the sum
-    drawn = [history.series[name] for name in ("loss", "omega", "mu")]
+    time, rows = history.time, thin(len(history.steps))
+    omega, mu = history.series["omega"], history.series["mu"]
     figure = Figure(figsize=(9.6, 3.4))
     panels = figure.subplots(1, 3)
     panels[0].plot(time[rows], history.loss[rows], linewidth=0.8)
-    for panel, values in zip(panels[1:], drawn[1:], strict=True):
+    for panel, values in ((panels[1], omega), (panels[2], mu)):
         for i in range(task.tasks):
-            lines = panel.plot(time[rows], values[rows, :, i], color=f"C{i}")
-            lines[0].set_label(f"task {i + 1}")
+            first, *_ = panel.plot(time[rows], values[rows, :, i], color=f"C{i}")
+            first.set_label(f"task {i + 1}")
     if time[-1] > 0:
-        times = np.linspace(0, scale * time[-1], 201)
-        path = flow(task, drawn[1][0], drawn[2][0], times, history.settings["width"])
-        courses = scale * path.loss.sum(-1), path.omega, path.mu
+        # the flow's time and loss belong to the sum over tasks, those of a run perhaps to the mean
+        scale = history.settings["loss_scale"]
+        times = np.linspace(0, time[-1], 201)
+        path = flow(task, omega[0], mu[0], scale * times, history.settings["width"])
+        courses = (scale * path.loss.sum(-1), path.omega, path.mu)
         for panel, course in zip(panels, courses, strict=True):
-            panel.plot(times / scale, course.reshape(len(times), -1), **DASHED)
+            panel.plot(times, course.reshape(len(times), -1), **DASHED)
+    panels[1].legend()
     labels = (f"loss, {history.settings['loss']}", r"$\omega$", r"$\mu$")
     for panel, label in zip(panels, labels, strict=True):
         panel.set(xlabel="time (sum of learning rates)", ylabel=label)
-    panels[1].legend()
     return figure
 
 
 @in_style
 def swept(found: Swept) -> Figure:
-    """Draw the losses of a sweep's runs, coloured by the first setting that differs between them.
-
-    The seed is taken last, so that curves of one colour differ in it.
-    """
+    """Draw the losses of a sweep's runs, coloured by the first setting other than the seed that differs."""
     name = min(found.axes, key=lambda name: name == "seed", default="seed")
-    groups: dict[str, list[Plan]] = {}
-    for plan in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
-        groups.setdefault(str(plan.row.get(name)), []).append(plan)
+    plans = (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]
+    values = list(dict.fromkeys(str(plan.row.get(name)) for plan in plans))
     figure = Figure(figsize=(7.2, 3.4))
-    panel = figure.subplots()
-    colours = colormaps["viridis"](np.linspace(0, 0.9, len(groups)))
-    for (value, plans), color in zip(groups.items(), colours, strict=True):
-        for plan in plans:
-            history = found.history(plan)
-            rows = thin(len(history.steps))
-            (line,) = panel.plot(history.steps[rows], history.loss[rows], color=color, linewidth=0.8)
-        line.set_label(value)
-    if 1 < len(groups) <= 20:  # more names do not fit
-        panel.legend(title=name, loc="upper left", bbox_to_anchor=(1, 1))
+    panel, lines = figure.subplots(), {}
+    for plan in plans:
+        history, value = found.history(plan), str(plan.row.get(name))
+        color = colormaps["viridis"](0.9 * values.index(value) / len(values))
+        rows = thin(len(history.steps))
+        (line,) = panel.plot(history.steps[rows], history.loss[rows], color=color, linewidth=0.8)
+        lines[value] = line
+    if 1 < len(values) <= 20:  # more names do not fit
+        figure.legend(lines.values(), lines.keys(), title=name, loc="outside right upper")
     panel.set(xlabel="step", ylabel="mean squared error")
     return figure

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from iclcore.cli.flags import check_output
 from iclcore.extras import needs
 from iclcore.files import write_whole
 from iclcore.history import History
+from iclcore.trainer import delayed_interrupt
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,20 +22,18 @@ if TYPE_CHECKING:
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse, before the run, files that cannot be written, and a picture that cannot be drawn."""
-    outputs = {"save": options.save, "json": options.json}
-    if options.show:
-        outputs["show"] = picture_path(options)
-    data = getattr(options, "data", None)
-    users = {Path(data).resolve(): "data"} if data else {}
-    for name, path in outputs.items():
-        if path is None:
-            continue
-        if (user := users.setdefault(path.resolve(), name)) != name:
-            raise BadValue(name, f"takes a file of its own, not {str(path)!r}, that of --{user}")
-        check_output(name, path, options.force, *((".csv", ".npz") if name == "save" else ()))
+    picture = picture_path(options) if options.show else None
+    users = {Path(options.data).resolve(): "data"} if getattr(options, "data", None) else {}
+    for name, path in {"save": options.save, "json": options.json, "show": picture}.items():
+        if path is not None:
+            if (user := users.setdefault(path.resolve(), name)) != name:
+                raise BadValue(
+                    name, f"takes a file of its own, not {str(path)!r}, that of --{user}"
+                )
+            check_output(name, path, options.force, *((".csv", ".npz") if name == "save" else ()))
     if options.show:
         with needs("plots"):
-            import iclcore.cli.plots  # noqa: F401
+            import_module("iclcore.cli.plots")
 
 
 def picture_path(options: argparse.Namespace) -> Path:
@@ -42,9 +42,7 @@ def picture_path(options: argparse.Namespace) -> Path:
 
 
 def report(history: History, options: argparse.Namespace) -> int:
-    """Write the files, say in a few lines what happened, and return the exit status."""
-    from iclcore.trainer import delayed_interrupt
-
+    """Write the files, print what happened, and return the exit status."""
     finite = history.loss[np.isfinite(history.loss)]
     steps, final = len(finite), float(finite[-1]) if len(finite) else None
     with delayed_interrupt():  # an impatient second Ctrl-C must not cost the files
@@ -59,15 +57,15 @@ def report(history: History, options: argparse.Namespace) -> int:
     floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
     print(f"{steps} steps, loss {'none' if final is None else f'{final:.8g}'}{floor}")
     print(f"engine {history.engine}; seconds: {seconds}")
-    where = f"saved in {options.save}" if options.save else "not saved, without --save"
-    if history.ended == "diverged":
-        line = f"the loss is not finite at step {history.steps[-1]}; a smaller "
-        line += f"{'--lr' if steps > 1 else '--init'} may help. The steps before it are {where}"
-        print(line, file=sys.stderr)
-        return 3
+    saved = f"saved in {options.save}" if options.save else "not saved, without --save"
     if history.ended == "interrupted":
-        print(f"interrupted after {steps} steps; they are {where}", file=sys.stderr)
+        print(f"interrupted after {steps} steps; they are {saved}", file=sys.stderr)
         return 130
+    if history.ended == "diverged":
+        flag, step = "--lr" if steps > 1 else "--init", history.steps[-1]
+        line = f"the loss is not finite at step {step}: a smaller {flag} may help"
+        print(f"{line}. The steps before it are {saved}", file=sys.stderr)
+        return 3
     return 0
 
 
@@ -85,5 +83,4 @@ def show(figure: "Figure", path: Path) -> None:
 
 
 def save_picture(figure: "Figure", path: Path) -> None:
-    """Write a figure as png."""
     write_whole(path, lambda file: figure.savefig(file, format="png", dpi=160))

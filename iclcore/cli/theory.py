@@ -26,7 +26,8 @@ def run(options: argparse.Namespace) -> int:
     steps = np.unique([i * last // (STEPS - 1) for i in range(STEPS)])
     most = MOST_ROWS // len(steps)
     if task.dim * task.outputs > most:
-        raise BadValue("dim", f"takes at most {most // task.outputs} here, not {task.dim}")
+        size = f"{task.dim} times {task.outputs}"
+        raise BadValue("dim", f"times --out_dim takes at most {most} here, not {size}")
     time = positive("lr", options.lr, SINGLE) * steps
     if options.save:
         check_output("save", options.save, options.force, ".csv")
@@ -44,9 +45,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def rows(
-    task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray
-) -> Iterator[str]:
+def rows(task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray) -> Iterator[str]:
     """Yield rows: quantity, index (number of components, or of the eigenvector), step, value.
 
     ``plateau_loss``: the levels on which the model's loss waits. ``merged_loss``, of merged heads and of

@@ -26,8 +26,7 @@ def run(options: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say is said below, with flags
         history = carry_out(plan)
-    if history.ended != "diverged":
-        say_rise(history, options)
+    say_rise(history, options)
     status = report(history, options)
     if options.show:
         from iclcore.cli import plots
@@ -85,11 +84,10 @@ def offer(plan: Plan) -> str:
 
 
 def say_rise(history: History, options: argparse.Namespace) -> None:
-    """Warn if the loss rose: small enough steps of gradient descent only lower it."""
-    if history.first_rise is None:
-        return
-    line = f"the loss rises at step {history.first_rise}: the learning rate is too large for this run "
-    line += "to follow gradient flow"
-    if not options.data and options.sequences != math.inf and history.engine != "published":
-        line += "; --engine published goes on as the authors' code does"
-    print(line, file=sys.stderr)
+    """Warn if the loss rose, which small enough steps of gradient descent never do."""
+    if history.first_rise is not None and history.ended != "diverged":
+        line = f"the loss rises at step {history.first_rise}: the learning rate is too large for "
+        line += "this run to follow gradient flow"
+        if not options.data and options.sequences != math.inf and history.engine != "published":
+            line += "; --engine published goes on as the authors' code does"
+        print(line, file=sys.stderr)

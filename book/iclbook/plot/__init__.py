@@ -18,7 +18,7 @@
 from iclcore.extras import needs
 
 with needs("plots"):
-    import matplotlib  # noqa: F401
+    import matplotlib
 
 # isort: split
 from iclbook.plot.bars import bars, coefficients, seconds

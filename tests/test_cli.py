@@ -527,9 +527,8 @@ def test_a_reader_that_leaves_is_no_error():
     assert done.stdout.count("\n") == 1 and not done.stderr
 
 
-@pytest.mark.parametrize("path", ["loop.csv", f"{'a' * 300}.csv", "folder.csv", "file/inside.csv"])
+@pytest.mark.parametrize("path", [f"{'a' * 300}.csv", "folder.csv", "file/inside.csv"])
 def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
-    (in_folder / "loop.csv").symlink_to("loop.csv")
     (in_folder / "folder.csv").mkdir()
     (in_folder / "file").touch()
     before = sorted(in_folder.iterdir())

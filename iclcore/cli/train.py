@@ -9,12 +9,13 @@ from functools import cache
 from iclcore.checks import BadValue
 from iclcore.cli.flags import given, model_of, optimizer_of, task_of
 from iclcore.cli.report import check_outputs, picture_path, report, show
-from iclcore.files import DamagedFile, read_arrays
+from iclcore.files import DamagedFile, read_npz
 from iclcore.history import History
 from iclcore.models import feature_count
 from iclcore.optimisers import PLAIN
 from iclcore.sweep import Plan, carry_out
 from iclcore.task import Sequences
+from iclcore.trainer import delayed_interrupt
 
 # Above so many multiplications a run takes minutes, and no learning rate is searched for by trying.
 AFFORDABLE = 2e10
@@ -23,11 +24,11 @@ AFFORDABLE = 2e10
 def run(options: argparse.Namespace) -> int:
     plan = plan_of(options)
     check_outputs(options)
-    with warnings.catch_warnings():
+    with delayed_interrupt(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what they say is said below, with flags
         history = carry_out(plan)
-    say_rise(history, options)
-    status = report(history, options)
+        say_rise(history, options)
+        status = report(history, options)
     if options.show:
         from iclcore.cli import plots
 
@@ -58,7 +59,7 @@ def own_data(options: argparse.Namespace) -> Sequences:
 @cache  # the runs of a sweep share one copy
 def read_sequences(path: str, every_length: bool) -> Sequences:
     try:
-        arrays = read_arrays(path)
+        arrays = read_npz(path)
         return Sequences(arrays["x"], arrays["y"], every_length=every_length)
     except KeyError as error:
         why = f"{path} has no array {error}"

@@ -561,9 +561,7 @@ def test_a_file_is_overwritten_only_with_force(in_folder, capsys):
         assert said.endswith(f"argument {flag}: would overwrite '{file}'; --force allows it\n")
     with pytest.raises(SystemExit, match="2"):
         main(shlex.split(f"{train} --save own.npz --force"))
-    assert (
-        "--save: takes a file of its own, not 'own.npz', that of --data" in capsys.readouterr().err
-    )
+    assert "--save: takes a file of its own, not own.npz, that of --data" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in in_folder.iterdir()} == there
     assert main(shlex.split(f"{train} --save run.csv --json run.json --show --force")) == 0
     assert main(shlex.split("theory --save run.csv --force")) == 0

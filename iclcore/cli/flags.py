@@ -139,13 +139,12 @@ def build_parser(multihead: bool = False) -> Parser:
     text = "All other flags are those of train (train --help) and hold for every run."
     sweep = commands.add_parser("sweep", help="all runs of a grid over these flags", epilog=text)
     add = sweep.add_argument
-    text = "flags with their values: a list, or a range without its end"
-    add("--grid", required=True, metavar='"rank=1,2,4 seed=0:6"', help=text)
+    add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help="flags with lists or ranges")
     text = "gets a file per run, table.csv and figure.png; runs that it has are not repeated"
     add("--out", required=True, type=Path, metavar="FOLDER", help=text)
     add("--jobs", type=int, help="runs at a time on this machine (its cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
-    sweep.set_defaults(parser=sweep, module="sweep", rest=[])
+    sweep.set_defaults(parser=sweep, module="sweep")
 
     text = (
         "plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp "
@@ -172,15 +171,11 @@ def problem_flags(parser: Parser) -> None:
     add("--init", type=float, default=0.01, help="scale of the initial weights (0.01)")
     add("--in_dim", dest="dim", type=int, help="dimension D of x (4)")
     add("--out_dim", dest="outputs", type=int, help="dimension of y (1)")
-    text = "tokens, the query included (32)"
-    add("--seq_len", dest="context", type=context(2), metavar="T", help=text)
+    add("--seq_len", dest="context", type=context(2), metavar="T", help="tokens and query (32)")
     one = parser.add_mutually_exclusive_group().add_argument
-    text = "eigenvalues: proportional to d (linear, the default) or to 1/d, or all equal"
-    one("--spectrum", choices=SPECTRA, help=text)
-    text = "the same as --spectrum white"
-    one("--white_cov", dest="spectrum", action="store_const", const="white", help=text)
-    text = "mean over all context lengths"
-    add("--vary_len", dest="every_length", action="store_true", help=text)
+    one("--spectrum", choices=SPECTRA, help="eigenvalues: like d (linear, default), 1/d, or equal")
+    one("--white_cov", dest="spectrum", action="store_const", const="white", help="all equal")
+    add("--vary_len", dest="every_length", action="store_true", help="mean over context lengths")
     add("--epoch", dest="steps", type=int, default=6001, help="steps (6001)")
     add("--lr", type=float, help="learning rate (0.001)")
     add("--softmax", action="store_true", help="softmax of the scores")
@@ -193,21 +188,18 @@ def train_flags(parser: Parser) -> None:
     add = parser.add_argument
     text = "arrays of your own: x (P, T, D), y (P, T) or (P, T, O); without --lr one is offered"
     add("--data", metavar="F.npz", help=text)
-    text = "share of sequences with a task vector of their own (1)"
-    add("--icl", dest="in_context", type=float, help=text)
+    add("--icl", dest="in_context", type=float, help="share of sequences with an own task (1)")
     text = "training sequences (5000); inf: infinitely many, without a draw"
     add("--trainset_size", dest="sequences", type=sequence_count, help=text)
-    text = "sequences of each test set (0)"
-    add("--testset_size", "--testset", dest="tests", type=int, help=text)
+    add("--testset_size", "--testset", dest="tests", type=int, help="sequences per test set (0)")
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
     text = "gradient descent (default), or Adam with torch's defaults"
     add("--optimizer", choices=("sgd", "adam"), default="sgd", help=text)
     add("--momentum", type=float, help="as in torch.optim.SGD (0)")
     add("--weight_decay", type=float, help="as in torch.optim: added to the gradient (0)")
-    text = (
-        "auto (a fast one that gives the published curve), moments, population, softmax, autograd, "
+    add(
+        "--engine", default="auto", help="auto, moments, population, softmax, autograd or published"
     )
-    add("--engine", default="auto", help=text + "published")
     add("--seed", type=int, default=10, help="same seed, same curve (10)")
 
 
@@ -217,17 +209,14 @@ def multihead_flags(parser: Parser) -> None:
     add("--model", choices=("multihead",), help="multi-head softmax attention on several tasks")
     add("--tasks", type=int, help="number I of tasks (3)")
     add("--heads", "--head_num", "--head", type=int, help="heads H (one per task)")
-    text = "inputs of a task: one number for all (10) or one each"
-    add("--dims", type=whole_numbers, default=[10], metavar="d,d,...", help=text)
+    add("--dims", type=whole_numbers, default=[10], metavar="d,...", help="inputs per task (10)")
     add("--in_dim", dest="dim", type=int, help="all inputs, only to check: the sum of --dims")
     text = "tokens, the query included: L + 1 (101)"
     add("--seq_len", dest="context", type=context(3), default=100, metavar="T", help=text)
     add("--noise", type=float, default=0.0, help="variance of the labels' noise (0)")
-    text = "power of the noiseless label: one number or one per task (its d)"
-    add("--signal", type=numbers, metavar="s,s,...", help=text)
+    add("--signal", type=numbers, metavar="s,...", help="power of the noiseless labels (their d)")
     text = "head i leans to task i; log-normal; or the authors' start, draws and loss, a mean over tasks"
-    starts = ("aligned", "random", "published")
-    add("--start", choices=starts, default="aligned", help=text)
+    add("--start", choices=("aligned", "random", "published"), default="aligned", help=text)
     add("--width", type=int, help="rows d_e of key and query (all inputs)")
     add("--batch", type=int, default=256, help="fresh contexts at each step (256)")
     text = "steps, with --lr (without both: 1,600 at rates .02, .01, .004)"
@@ -235,8 +224,7 @@ def multihead_flags(parser: Parser) -> None:
     add("--lr", type=float, help="learning rate, with --epoch")
     text = "all matrices, or only omega and mu"
     add("--engine", choices=("full", "spectral"), default="full", help=text)
-    text = "record omega and mu of each head and task"
-    add("--track_value", dest="values", action="store_true", help=text)
+    add("--track_value", dest="values", action="store_true", help="record omega and mu")
     add("--seed", type=int, default=0, help="same seed, same curve (0)")
 
 

@@ -27,9 +27,7 @@ def check_outputs(options: argparse.Namespace) -> None:
     for name, path in {"save": options.save, "json": options.json, "show": picture}.items():
         if path is not None:
             if (user := users.setdefault(path.resolve(), name)) != name:
-                raise BadValue(
-                    name, f"takes a file of its own, not {str(path)!r}, that of --{user}"
-                )
+                raise BadValue(name, f"takes a file of its own, not {path}, that of --{user}")
             check_output(name, path, options.force, *((".csv", ".npz") if name == "save" else ()))
     if options.show:
         with needs("plots"):

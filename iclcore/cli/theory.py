@@ -56,23 +56,23 @@ def rows(task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray
 
     for learned, loss in levels(model, task):
         yield f"plateau_loss,{learned:g},,{float(loss)!r}"
-    if not isinstance(model, SeparateAttention):
-        if task.spectrum == "white":
-            c0 = model.heads * (model.init * model.init) / 2  # the mean over random starts
-            # the MLP learns the last label alone, and the loss is the mean over all
-            learned = replace(task, outputs=1) if isinstance(model, CubicMLP) else task
-            slower = task.outputs / learned.outputs
-            course = theory.white_course(learned, c0, time / slower, model.divisor)
-            course = task.label_power - (task.label_power - course) / slower
-            for step, value in zip(steps, course, strict=True):
-                yield f"merged_loss,,{step},{float(value)!r}"
-    elif model.rank == task.outputs == 1:
-        limits = theory.head_limit(task, model.divisor)[: model.heads]
-        for d, limit in enumerate(limits, start=1):
+    courses = []
+    if task.spectrum == "white" and not isinstance(model, SeparateAttention):
+        c0 = model.heads * (model.init * model.init) / 2  # the mean over random starts
+        # the MLP learns the last label alone, and the loss is the mean over all labels
+        learned = replace(task, outputs=1) if isinstance(model, CubicMLP) else task
+        slower = task.outputs / learned.outputs
+        course = theory.white_course(learned, c0, time / slower, model.divisor)
+        course = task.label_power - (task.label_power - course) / slower
+        courses.append(("merged_loss", "", course))
+    if isinstance(model, SeparateAttention) and model.rank == task.outputs == 1:
+        for d, limit in enumerate(theory.head_limit(task, model.divisor)[: model.heads], start=1):
             if model.init < limit:
                 course = theory.head_course(task, d, time, model.init, model.divisor)
-                for step, value in zip(steps, course, strict=True):
-                    yield f"head_value,{d},{step},{float(value)!r}"
+                courses.append(("head_value", d, course))
+    for quantity, index, course in courses:
+        for step, value in zip(steps, course, strict=True):
+            yield f"{quantity},{index},{step},{float(value)!r}"
 
 
 def levels(model: Model, task: RegressionTask) -> Iterator[tuple[float, float]]:

@@ -9,7 +9,7 @@ from functools import cache
 from iclcore.checks import BadValue
 from iclcore.cli.flags import given, model_of, optimizer_of, task_of
 from iclcore.cli.report import check_outputs, picture_path, report, show
-from iclcore.files import DamagedFile, read_npz
+from iclcore.files import read_npz
 from iclcore.history import History
 from iclcore.models import feature_count
 from iclcore.optimisers import PLAIN
@@ -62,12 +62,10 @@ def read_sequences(path: str, every_length: bool) -> Sequences:
         arrays = read_npz(path)
         return Sequences(arrays["x"], arrays["y"], every_length=every_length)
     except KeyError as error:
-        why = f"{path} has no array {error}"
-    except OSError as error:
-        why = f"{path}: {error.strerror}"
-    except (DamagedFile, BadValue) as error:
-        why = str(error)
-    raise BadValue("data", f"takes an npz file with arrays x and y: {why}")
+        reason = f"{path} has no {error}"
+    except (OSError, ValueError) as error:
+        reason = str(error)
+    raise BadValue("data", f"takes an npz file with arrays x and y: {reason}")
 
 
 def offer(plan: Plan) -> str:

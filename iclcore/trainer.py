@@ -231,9 +231,9 @@ def _advance(
 def _problem(history: History, data: Data) -> str | None:
     """Say at which step the loss rose or stopped being finite, and what to do about it."""
     if history.ended == "diverged":
-        problem = f"the loss is no longer finite at step {history.steps[-1]}"
+        problem = f"the loss stopped being finite at step {history.steps[-1]}"
     elif history.first_rise is not None:
-        problem = f"the loss rises at step {history.first_rise}"
+        problem = f"the loss rose at step {history.first_rise}"
     else:
         return None
     advice = "a smaller one"

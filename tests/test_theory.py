@@ -18,7 +18,7 @@ from iclcore import (
     train,
 )
 from iclcore.moments import coefficients, of_population, of_sequences
-from iclcore.stability import balanced_end, even_rate, stable_rate
+from iclcore.stability import balanced_end, stable_rate
 from iclcore.theory.linear import escape_integral
 
 TASK = RegressionTask()  # λ = .4 .3 .2 .1, N = 31
@@ -308,19 +308,6 @@ def test_stable_rate_is_the_edge(model, outputs):
     close(small.loss[-1], end, within=1e-4)  # training is not quite over
     if outputs == 1 or not isinstance(model, CubicMLP):  # z has one output's β only
         close(end, theory.plateau_losses(task)[-1])
-
-
-@pytest.mark.parametrize("every_length", [False, True])
-@pytest.mark.parametrize("in_context", [0.0, 1.0])
-@pytest.mark.parametrize("kind", [MergedAttention, SeparateAttention])
-def test_softmax_leaves_above_the_rate_of_even_attention(kind, in_context, every_length):
-    divisor = "tokens" if every_length else "one"
-    for dim, outputs, heads in ((1, 2, 1), (4, 1, 2), (3, 2, 8)):
-        task = RegressionTask(dim, 10, outputs, in_context=in_context, every_length=every_length)
-        model = kind(heads, 1e-2, divisor=divisor, softmax=True)
-        data, rate = task.sample(100, seed=dim), even_rate(task, model)
-        assert train(model, data, 800, 1.5 * rate).ended == "diverged"
-        assert train(model, data, 800, 0.05 * rate).ended == "finished"
 
 
 def test_finite_data_near_the_population():

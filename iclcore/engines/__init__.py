@@ -6,10 +6,10 @@ Where two engines accept the same run, they agree to round-off (softmax and publ
 from importlib import import_module
 from typing import NamedTuple
 
-from iclcore.checks import BadValue, choice, said
+from iclcore.checks import BadValue, choice, instance
 from iclcore.models import Model, feature_count
 from iclcore.moments import Moments
-from iclcore.optimisers import PLAIN, Optimizer
+from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
 MOST_FEATURES = 8000  # the gram matrix of so many features takes half a gigabyte: D = 24
@@ -52,37 +52,21 @@ def choose(
     as D³: beyond MOST_FEATURES "auto" trains on a task in closed form and on sequences by autograd.
     """
     choice("engine", engine, ("auto", *ENGINES))
-    if not isinstance(optimizer, Optimizer):
-        takes = "iclcore.Adam() or iclcore.GradientDescent(momentum=0.9)"
-        raise TypeError(f"optimizer takes {takes}, not {said(optimizer)}")
+    instance("optimizer", optimizer, GradientDescent, Adam)
     size = feature_count(model, *sizes) if sizes and model.linear else 0
-    if engine == "auto":
-        if not model.linear:
-            engine = "softmax" if model.softmax and optimizer == PLAIN else "autograd"
-        elif size <= MOST_FEATURES:
-            engine = "moments"
-        else:
-            engine = "population" if task else "autograd"
+    if engine == "auto" and model.linear:
+        engine = "moments" if size <= MOST_FEATURES else "population" if task else "autograd"
+    elif engine == "auto":
+        engine = "softmax" if model.softmax and optimizer == PLAIN else "autograd"
     accepts = ENGINES[engine]
     if accepts.models != "any" and not getattr(model, accepts.models):
         raise BadValue("engine", f"{engine} takes {accepts.models} models, not {model}")
     if optimizer != PLAIN and not accepts.any_optimizer:
-        takes = f"takes plain gradient descent with engine {engine}, not {optimizer}"
-        raise BadValue("optimizer", takes)
+        raise BadValue("optimizer", f"takes plain gradient descent with engine {engine}")
     if engine == "moments" and size > MOST_FEATURES:
-        other = "population" if task else "autograd"
-        raise BadValue(
-            "engine",
-            f"moments takes at most {MOST_FEATURES:,} features, not {size:,} (D = {sizes[0]}): "
-            f"{other} does without",
-        )
-    if engine == "population":
-        if task is None:
-            raise BadValue("engine", "population takes infinitely many sequences, a task as data")
-        if task.outputs != 1 or task.in_context != 1:
-            raise BadValue(
-                "engine",
-                "population takes one output and in_context 1, not "
-                f"{task.outputs} and {task.in_context:g} (D = {task.dim})",
-            )
+        takes = f"moments takes at most {MOST_FEATURES:,} features, not {size:,} (D = {sizes[0]})"
+        raise BadValue("engine", f"{takes}; {'population' if task else 'autograd'} takes more")
+    if engine == "population" and not (task and task.outputs == task.in_context == 1):
+        takes = "population takes infinitely many sequences of a task with one output, in_context 1"
+        raise BadValue("engine", takes)
     return engine

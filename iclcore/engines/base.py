@@ -14,8 +14,10 @@ class Engine:
 
     ``train`` is the data whose loss falls, and ``tests`` are further data on which the error is measured.
     ``views`` are the factors (W, v) or (K, Q, v) of the model: views of those weights that reach the
-    prediction.
+    prediction. ``floor`` is the least loss that can be reached, if the engine knows it.
     """
+
+    floor: float | None = None
 
     def __init__(
         self,

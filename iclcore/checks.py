@@ -11,7 +11,7 @@ MOST = 2**63 - 1  # no array is longer, and beyond 2^1024 there is no float
 
 
 class BadValue(ValueError):
-    """A parameter has a value that it cannot have: ``name`` is the parameter, the message says what it takes."""
+    """A parameter has a value that it cannot take: ``name`` is the parameter, ``takes`` what it takes."""
 
     def __init__(self, name: str, takes: str):
         super().__init__(f"{name} {takes}")

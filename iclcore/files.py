@@ -23,7 +23,7 @@ RUN_CSV, RUN_NPZ, PICTURE = f"# {WHOLE}: ".encode(), b"record.npy", b"Software\0
 Arrays = dict[str, np.ndarray]
 
 
-class Damaged(ValueError):
+class DamagedFile(ValueError):
     """A file that is not, or no longer, what was written: which, and what is wrong with it."""
 
 
@@ -33,17 +33,17 @@ def reading(path: str | Path, kind: str = "run's") -> Iterator[bytes]:
     exception: here they become one. That a file is not there remains an OSError, and that it is too
     large for the memory a MemoryError."""
     if Path(path).is_char_device():  # some have no end
-        raise Damaged(f"{path}: is a device, no {kind} file")
+        raise DamagedFile(f"{path}: is a device, no {kind} file")
     content = Path(path).read_bytes()
     try:
         yield content
-    except Damaged as error:
-        raise Damaged(f"{path}: {error}") from None
+    except DamagedFile as error:
+        raise DamagedFile(f"{path}: {error}") from None
     except MemoryError:
         raise
     except Exception as error:
         said = f"{type(error).__name__} {error}".splitlines()[0]
-        raise Damaged(f"{path}: is no {kind} file, or damaged: {said[:200]}") from None
+        raise DamagedFile(f"{path}: is no {kind} file, or damaged: {said[:200]}") from None
 
 
 # -- CSV ------------------------------------------------------------------------------------------
@@ -83,21 +83,21 @@ def read_csv(content: bytes) -> tuple[dict, Arrays]:
         if line.startswith("#"):
             name, colon, value = line[1:].partition(":")
             if not colon:
-                raise Damaged(f"line {number} takes # NAME: VALUE in JSON")
+                raise DamagedFile(f"line {number} takes # NAME: VALUE in JSON")
             record[name.strip()] = json.loads(value)
         else:
             rest.append(line.split(","))
     if len(rest) < 2 or rest[0][0] != "step":
-        raise Damaged("takes the CSV of a run, with a header step,… and a row a step")
+        raise DamagedFile("takes the CSV of a run, with a header step,… and a row a step")
     names, *rows = rest
     if WHOLE in record:
         wanted = record.pop(WHOLE)
         if len(rows) != wanted["rows"]:
-            raise Damaged(f"has {len(rows)} rows, {wanted['rows']} were written")
+            raise DamagedFile(f"has {len(rows)} rows, {wanted['rows']} were written")
         if sha256(content.partition(b"\n")[2]).hexdigest() != wanted["sha256"]:
-            raise Damaged("is not what was written: its SHA-256 is another")
+            raise DamagedFile("is not what was written: its SHA-256 is another")
     if len(set(names)) < len(names) or any(len(row) != len(names) for row in rows):
-        raise Damaged("takes columns of names that differ, and as many numbers in each row")
+        raise DamagedFile("takes columns of names that differ, and as many numbers in each row")
     steps = np.array([int(row[0]) for row in rows], dtype=np.int64)
     numbers = np.array([row[1:] for row in rows], dtype=float)
     return record, dict(zip(names, [steps, *numbers.T], strict=True))
@@ -118,7 +118,7 @@ def read_npz(content: bytes) -> tuple[dict, Arrays]:
     arrays = _arrays(content)
     record = json.loads(arrays.pop("record").item())
     if record.pop("arrays") != sorted(arrays):
-        raise Damaged("has other arrays than were written")
+        raise DamagedFile("has other arrays than were written")
     return record, arrays
 
 
@@ -128,12 +128,12 @@ def read_arrays(path: str | Path, most: int) -> Arrays:
     if size <= most:
         with reading(path, "npz") as content:
             if content[:2] != b"PK":  # as a zip begins
-                raise Damaged("is no npz file: numpy.savez(file, x=x, y=y) writes one")
+                raise DamagedFile("is no npz file: numpy.savez(file, x=x, y=y) writes one")
             with ZipFile(BytesIO(content)) as stored:
                 size = sum(member.file_size for member in stored.infolist())
             if size <= most:
                 return _arrays(content)
-    raise Damaged(f"{path}: has {size / 1e9:.3g} GB, and there is memory for {most / 1e9:.3g}")
+    raise DamagedFile(f"{path}: has {size / 1e9:.3g} GB, and there is memory for {most / 1e9:.3g}")
 
 
 def _arrays(content: bytes) -> Arrays:
@@ -144,7 +144,7 @@ def _arrays(content: bytes) -> Arrays:
         for member in stored.namelist():
             name = member.removesuffix(".npy")
             if name in arrays:
-                raise Damaged(f"has {name} twice")
+                raise DamagedFile(f"has {name} twice")
             arrays[name] = _array(name, stored.read(member))
     return arrays
 
@@ -155,9 +155,9 @@ def _array(name: str, content: bytes) -> np.ndarray:
     np.lib.format.read_magic(data)
     shape, _, kind = np.lib.format.read_array_header_1_0(data)
     if kind.hasobject:
-        raise Damaged(f"{name} is an array of Python objects: save it as one of numbers")
+        raise DamagedFile(f"{name} is an array of Python objects: save it as one of numbers")
     if prod(shape) * kind.itemsize != len(content) - data.tell():
-        raise Damaged(f"{name} has more or less bytes than its shape says")
+        raise DamagedFile(f"{name} has more or less bytes than its shape says")
     data.seek(0)
     return np.lib.format.read_array(data, allow_pickle=False)
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int
 
-from iclcore.files import Arrays, Damaged, read_csv, read_npz, reading, write_csv, write_npz
+from iclcore.files import Arrays, DamagedFile, read_csv, read_npz, reading, write_csv, write_npz
 from iclcore.models import MODELS, Model, predictor
-from iclcore.optimisers import OPTIMIZERS, Optimizer
+from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SERIES = "series"
 WEIGHTS = ("start", "snapshots", "final")
+# A rise of the loss below this, relative to the largest loss so far, may be rounding.
+FLOAT64_ROUNDING, FLOAT32_ROUNDING = 1e-11, 1e-6
+FLOAT32_ENGINES = ("softmax", "rows", "published")
 ENDS = ("finished", "interrupted", "diverged")
 
 
@@ -74,6 +77,23 @@ class History:
             f"History({known}; {self.ended} at step {self.steps[-1]:,}, loss {self.loss[0]:.4g} to "
             f"{self.loss[-1]:.4g}{f', first rising at step {self.steps[rises[0]]:,}' if len(rises) else ''})"
         )
+
+    @property
+    def first_rise(self) -> int | None:
+        """The first step at which the loss rose by more than rounding, or None if it never did.
+
+        Full-batch gradient descent lowers the loss at every step while the learning rate is below
+        2/sharpness, so a rise says that the run left that range. Other optimisers, minibatches and runs of
+        the second paper raise their loss anyway: for them it is None.
+        """
+        if "batch" in self.settings or self.settings.get("GradientDescent") != asdict(PLAIN):
+            return None
+        rounding = FLOAT32_ROUNDING if self.engine in FLOAT32_ENGINES else FLOAT64_ROUNDING
+        with np.errstate(invalid="ignore"):  # the last loss of a run that diverged is not finite
+            largest_so_far = np.maximum.accumulate(self.loss)[:-1]
+            fell = np.diff(self.loss) <= rounding * largest_so_far
+        rises = np.flatnonzero(~fell)
+        return int(self.steps[rises[0]]) if len(rises) else None
 
     @property
     def loss(self) -> np.ndarray:
@@ -167,7 +187,7 @@ class History:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
-        """What ``to_csv`` wrote, else Damaged. A CSV from elsewhere needs no comment lines; one that was
+        """What ``to_csv`` wrote, else DamagedFile. A CSV from elsewhere needs no comment lines; one that was
         changed on purpose is read again without its first line."""
         with reading(path) as content:
             record, columns = read_csv(content)
@@ -183,7 +203,7 @@ class History:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
-        """What ``to_npz`` wrote, else Damaged."""
+        """What ``to_npz`` wrote, else DamagedFile."""
         with reading(path) as content:
             record, arrays = read_npz(content)
             groups: dict[str, Arrays] = {kind: {} for kind in (SERIES, *WEIGHTS)}
@@ -216,7 +236,7 @@ def _grouped(columns: Arrays) -> Arrays:
         else:
             series[name] = column
     if twice := heads.keys() & series:
-        raise Damaged(f"has {min(twice)} as one column and as several")
+        raise DamagedFile(f"has {min(twice)} as one column and as several")
     return series | {name: np.stack(parts, axis=1) for name, parts in heads.items()}
 
 
@@ -230,31 +250,33 @@ def _checked(series: dict, record: dict, steps: np.ndarray, **weights) -> Histor
     """A history that is one, or what keeps it from being one."""
     for name, value in record.items():
         if not isinstance(value, RECORDED.get(name, ())):
-            raise Damaged(f"{name} of its record is unknown, or of type {type(value).__name__}")
+            raise DamagedFile(f"{name} of its record is unknown, or of type {type(value).__name__}")
     record = {"versions": {}} | record  # another's run was not made by the versions that are here
     floor = record.pop("floor", None)
     history = History(series, steps=steps, floor_found=floor, **record, **weights)
     if history.ended not in ENDS:
-        raise Damaged(f"ended takes one of {', '.join(ENDS)}, not {history.ended!r}")
+        raise DamagedFile(f"ended takes one of {', '.join(ENDS)}, not {history.ended!r}")
     if "loss" not in series:
-        raise Damaged("has no loss")
+        raise DamagedFile("has no loss")
     if steps.dtype.kind != "i" or steps.ndim != 1 or not len(steps):
-        raise Damaged("takes steps that are whole numbers, at least one")
+        raise DamagedFile("takes steps that are whole numbers, at least one")
     if not (steps[1:] > steps[:-1]).all():
-        raise Damaged("takes steps that rise")
+        raise DamagedFile("takes steps that rise")
     for name, array in series.items():
         dimensions = (1,) if name == "loss" else (1, 2)
         if array.dtype.kind != "f" or array.ndim not in dimensions:
-            raise Damaged(f"takes real numbers as {name}, of one axis: steps, not {array.dtype}")
+            raise DamagedFile(
+                f"takes real numbers as {name}, of one axis: steps, not {array.dtype}"
+            )
         if len(array) != len(steps):
-            raise Damaged(f"has {len(array)} rows of {name}, but {len(steps)} steps")
+            raise DamagedFile(f"has {len(array)} rows of {name}, but {len(steps)} steps")
     finite = np.isfinite(history.loss)
     if not finite[:-1].all() or not (finite[-1] or history.ended == "diverged"):
-        raise Damaged("takes a finite loss, but in the last row of a run that diverged")
+        raise DamagedFile("takes a finite loss, but in the last row of a run that diverged")
     for name, stack in history.snapshots.items():
         if not stack.shape or len(stack) != history.kept.size:
-            raise Damaged(f"has not one {name} for each of its snapshot steps")
+            raise DamagedFile(f"has not one {name} for each of its snapshot steps")
     for name, array in [*history.snapshots.items(), *history.final.items()]:
         if array.dtype.kind != "f":
-            raise Damaged(f"takes real numbers as {name}, not {array.dtype}")
+            raise DamagedFile(f"takes real numbers as {name}, not {array.dtype}")
     return history

@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
+from iclcore.checks import BadValue, choice
 from iclcore.models import Factors, Model, scoring
-from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, divide_by
+from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector, divide_by
 
+LABELS = ("own", "shared", "noise")  # by what the labels of a context are made
 SINGULAR = 1e-12  # pivots of gram below this share of its largest entry are round-off
 CHUNK = 2000  # sequences whose features are held at a time: 6 MB at D = 8
 
@@ -174,9 +176,18 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     return Moments(gram / rows, cross / rows, float(power / rows), kind, data.task)
 
 
-def of_population(task: RegressionTask, model: Model) -> Moments:
-    """Infinitely many sequences, in closed form, from the moments of Gaussian inputs."""
+def of_population(task: RegressionTask, model: Model, labels: str | None = None) -> Moments:
+    """Return the moments of infinitely many sequences, in closed form from those of Gaussian inputs.
+
+    ``labels`` asks for one kind of context alone: labels by each sequence's ``own`` W, by the W that all
+    have in common (``shared``), or ``noise``.
+    """
     kind = features(model, task.dim, task.outputs)
+    if labels is not None:
+        choice("labels", labels, LABELS)
+        # sequences that share one W are no task of their own
+        of = {"own": replace(task, in_context=1.0), "noise": replace(task, in_context=0.0)}
+        return replace(_population(task, model, kind, labels), task=of.get(labels))
     share = task.in_context
     parts = []
     if share > 0:
@@ -222,6 +233,18 @@ def _population(task: RegressionTask, model: Model, kind: Features, context: str
     if context == "noise":
         power = (power + count - 1) / count  # all but the last target are standard normal
     return Moments(gram, cross, power, kind)
+
+
+def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vector]:
+    """Return (a_d, b_d) of every eigenvector, from the largest eigenvalue down: see ``theory.linear``."""
+    if task.in_context != 1:
+        raise BadValue("in_context", f"takes 1 for this closed form, not {task.in_context}")
+    eigenvalues = task.eigenvalues
+    n = np.array([tokens - 1 for tokens in task.lengths])
+    per_example = n / np.array([divide_by(divisor, tokens) for tokens in task.lengths])
+    g, g2, h = per_example.mean(), (per_example**2).mean(), (per_example**2 / n).mean()
+    a = g * eigenvalues**2
+    return a, g2 * eigenvalues**3 + h * eigenvalues**2 * (eigenvalues + task.label_power)
 
 
 def _token_moments(task: RegressionTask, context: str):

@@ -30,10 +30,21 @@ class Published(Sequences):
     """
 
     tests: dict[str, Sequences] = field(default_factory=dict)
-    state: torch.Tensor | None = None  # PyTorch's generator between the data and the weights
 
-    def start(self, model: Model) -> Weights:
-        """A model's initial weights: data is drawn before weights, so all models share one set."""
+
+@dataclass(frozen=True)
+class Starts:
+    """Called with a model, returns the initial weights that the published code gives it.
+
+    The published code draws the data before the weights, so that all models share one training set.
+    ``state`` is the state of PyTorch's generator between the two.
+    """
+
+    dim: int
+    outputs: int
+    state: torch.Tensor
+
+    def __call__(self, model: Model) -> Weights:
         generator = torch.Generator()
         generator.set_state(self.state)
         return model.start(self.dim, self.outputs, draw=lambda layers: _weights(layers, generator))
@@ -84,7 +95,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     shares = {"in_weight": 0, "in_context": 1} if test else {}
     kinds = {name: replace(known, in_context=share) for name, share in shares.items()}
     tests = {name: Sequences(**drawn(test, kind)) for name, kind in kinds.items()}
-    return Published(**train, tests=tests, state=generator.get_state())
+    starts = Starts(task.dim, task.outputs, generator.get_state())
+    return Published(**train, tests=tests, starts=starts)
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Matrix, Matrix]:

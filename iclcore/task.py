@@ -4,16 +4,20 @@ A sequence shows N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q; the 
 As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set to zero.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from iclcore.checks import choice, least, numbers, positive, said, share, switch, whole
+
+if TYPE_CHECKING:
+    from iclcore.models import Model, Weights
 
 ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
 SPECTRA = ("linear", "power", "white")
@@ -48,6 +52,7 @@ class Sequences:
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
+    starts: "Callable[[Model], Weights] | None" = field(default=None, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -112,7 +117,13 @@ class Sequences:
         return hash((self.digest, self.task))
 
     def __getitem__(self, part: slice) -> "Sequences":
-        return Sequences(self.x[part], self.y[part], every_length=self.every_length, task=self.task)
+        return Sequences(
+            self.x[part],
+            self.y[part],
+            every_length=self.every_length,
+            task=self.task,
+            starts=self.starts,
+        )
 
     @property
     def lengths(self) -> range:

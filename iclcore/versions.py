@@ -11,7 +11,7 @@ from iclcore import __version__
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 # the modules that a run's numbers go through
 SOURCES = (
-    "edge", "engines/autograd", "engines/linear", "engines/lanes", "engines/population", "engines/query_row",
+    "engines/autograd", "engines/linear", "engines/lanes", "engines/population", "engines/query_row",
     "engines/softmax", "loops", "models", "modules", "moments", "optimisers", "published",
     "sweep/plan", "task", "theory/linear", "threads", "trainer",
 )  # fmt: skip

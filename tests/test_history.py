@@ -11,7 +11,7 @@ import pytest
 
 from iclcore import History, RegressionTask, SeparateAttention, files, train
 from iclcore.cli.parser import writable
-from iclcore.files import Damaged
+from iclcore.files import DamagedFile
 
 TASK = RegressionTask(dim=3, context=6)
 
@@ -149,7 +149,7 @@ def test_what_is_damaged_is_never_read_as_something_else(kind, tmp_path):
         path.write_bytes(content)
         try:
             assert same(read(path), small(), kind == "npz")
-        except Damaged as error:
+        except DamagedFile as error:
             refused += 1
             assert str(error).startswith(f"{path}: ") and "\n" not in str(error)
     # a zip that was cut has no directory; it has bits that nobody reads, as its members' dates
@@ -171,7 +171,7 @@ def test_a_member_that_left_the_directory_of_a_zip_is_missed(tmp_path):
         (content[:comment] + swallowed + content[comment + 2 :], "has other arrays"),
     ]:
         path.write_bytes(wrong)
-        with pytest.raises(Damaged, match=says):
+        with pytest.raises(DamagedFile, match=says):
             History.from_npz(path)
 
 
@@ -240,7 +240,7 @@ def forge(path, **members):
 )
 def test_what_is_no_run_is_refused(members, says, in_folder):
     forge("run.npz", **members)
-    with pytest.raises(Damaged, match=f"(?s)^run.npz: .*({says})") as refused:
+    with pytest.raises(DamagedFile, match=f"(?s)^run.npz: .*({says})") as refused:
         History.from_npz("run.npz")
     assert "\n" not in str(refused.value) and not (in_folder / "executed").exists()
 
@@ -259,7 +259,7 @@ def test_a_file_that_memory_cannot_hold_is_not_called_damaged(kind, tmp_path, mo
 @pytest.mark.parametrize("content", [b"", b"step,loss\n0,1.0\n", b"\x93NUMPY\x01\x00"])
 def test_what_is_no_npz_is_refused(content, tmp_path):
     (tmp_path / "run.npz").write_bytes(content)
-    with pytest.raises(Damaged, match="is no run's file, or damaged"):
+    with pytest.raises(DamagedFile, match="is no run's file, or damaged"):
         History.from_npz(tmp_path / "run.npz")
     with pytest.raises(FileNotFoundError):
         History.from_npz(tmp_path / "none.npz")
@@ -287,7 +287,7 @@ def test_what_is_no_npz_is_refused(content, tmp_path):
 )
 def test_a_csv_that_is_none_of_a_run_is_refused(text, says, tmp_path):
     (tmp_path / "run.csv").write_text(text)
-    with pytest.raises(Damaged, match=f"run.csv: .*{says}"):
+    with pytest.raises(DamagedFile, match=f"run.csv: .*{says}"):
         History.from_csv(tmp_path / "run.csv")
 
 

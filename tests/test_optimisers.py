@@ -18,7 +18,7 @@ from iclcore import (
     train,
 )
 from iclcore.cli import main
-from iclcore.engines.linear import BatchDescent, gradient
+from iclcore.engines.linear import BatchEngine, gradient
 from iclcore.history import History
 from iclcore.models import Model
 from iclcore.modules import module
@@ -196,7 +196,7 @@ def test_batches_do_not_depend_on_blocks():
     runs = []
     for blocks in ((9,), (2, 7)):
         weights = model.start(3, seed=1)
-        descent = BatchDescent(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
+        descent = BatchEngine(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
         descent.at_a_time = 4
         runs.append(np.concatenate([descent.advance(steps)[0] for steps in blocks]))
     assert (runs[0] == runs[1]).all() and len(runs[0]) == 9
@@ -268,7 +268,7 @@ def test_the_command_is_the_published_run_with_its_optimiser_exchanged(flags, in
     assert main([*run.split(), *flags.split(), "--track_value", "--save", "run.npz"]) == 0
     kept = History.from_npz("run.npz")
     draw = published.sample(RegressionTask(dim=3, context=7), 50, 10)
-    losses, final = by_torch(kept.model, draw, draw.start(kept.model), 80, FLAGS[flags])
+    losses, final = by_torch(kept.model, draw, draw.starts(kept.model), 80, FLAGS[flags])
     close(kept.loss, losses, within=1e-6)  # float32 draws, summed in float64
     for name, weights in final.items():
         close(kept.final[name], weights, within=1e-6)

@@ -14,7 +14,7 @@ from pace import slow
 from iclcore import SeparateAttention, published
 from iclcore.cli import build_parser
 from iclcore.cli.train import plan_of
-from iclcore.engines.autograd import PublishedDescent
+from iclcore.engines.autograd import PublishedEngine
 from iclcore.sweep.plan import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
@@ -69,7 +69,7 @@ def calm_losses(path):
     """The golden curve, and the ``rows`` engine's losses to where they first rise."""
     golden, plan, draw = case(path)
     history = run(plan, draw)
-    assert history.engine == "rows"
+    assert history.engine == "softmax"
     rise = int(np.argmax(np.diff(history.loss) > 1e-4 * history.loss[:-1]))
     assert rise >= 700  # long past the first drops; rounding moves it by its logarithm
     return golden, plan, history.loss[:rise]
@@ -114,7 +114,7 @@ def test_published_operations_start_as_published(path):
     2π·2⁻²⁴: y moves by up to ten units of 2⁻²⁴ of it, and a loss by twenty.
     """
     golden, plan, draw = case(path)
-    descent = PublishedDescent(plan.model, draw.start(plan.model), draw, [], plan.lr)
+    descent = PublishedEngine(plan.model, draw.starts(plan.model), draw, [], plan.lr)
     loss = descent.advance(31)[0][:: int(golden["stride"])]
     close(loss, golden["loss"][: len(loss)], within=20 * 2**-24)
 
@@ -145,7 +145,7 @@ class Plain(torch.nn.Module):
 @cache
 def plain_losses(path, steps):
     _, plan, draw = case(path)
-    net = Plain(draw.start(plan.model))
+    net = Plain(draw.starts(plan.model))
     optimizer = torch.optim.SGD(net.parameters(), lr=plan.lr)
     ((tokens, target),) = draw.prefixes()
     tokens, target, losses = torch.tensor(tokens).float(), torch.tensor(target).float(), []
@@ -163,7 +163,7 @@ def plain_losses(path, steps):
 def test_published_operations_are_those_of_plain_torch(path):
     """To the last bit on every processor: here another order of sums would show."""
     _, plan, draw = case(path)
-    descent = PublishedDescent(plan.model, draw.start(plan.model), draw, [], plan.lr)
+    descent = PublishedEngine(plan.model, draw.starts(plan.model), draw, [], plan.lr)
     losses = plain_losses(path, 60)
     np.testing.assert_array_equal(descent.advance(len(losses))[0], losses)
 
@@ -176,7 +176,7 @@ def test_chunks_do_not_change_the_draw(monkeypatch):
     parts = published.sample(task, 50, seed=1)
     # BLAS may sum a small product in another order: one unit in the last place of float32
     close(parts.x, whole.x, within=2e-7)
-    np.testing.assert_array_equal(parts.start(model)["value"], whole.start(model)["value"])
+    np.testing.assert_array_equal(parts.starts(model)["value"], whole.starts(model)["value"])
 
 
 def test_models_of_one_seed_share_their_data():
@@ -185,9 +185,9 @@ def test_models_of_one_seed_share_their_data():
     first, other = SeparateAttention(heads=2), SeparateAttention(heads=3, rank=2)
     shared, alone = (published.sample(task, 20, test=10, seed=3) for _ in range(2))
     np.testing.assert_array_equal(shared.y, alone.y)
-    shared.start(first)
-    for name, array in shared.start(other).items():
-        np.testing.assert_array_equal(array, alone.start(other)[name])
+    shared.starts(first)
+    for name, array in shared.starts(other).items():
+        np.testing.assert_array_equal(array, alone.starts(other)[name])
 
 
 def test_whitening():

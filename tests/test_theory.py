@@ -349,7 +349,7 @@ def test_a_rank_beyond_the_dimension_has_the_same_edge():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="in_context = 1"):
+    with pytest.raises(ValueError, match="in_context takes 1"):
         theory.plateau_losses(RegressionTask(in_context=0.5))
     with pytest.raises(ValueError, match="whose task is known"):
         theory.plateau_losses(replace(of_population(TASK, MergedAttention()), task=None))

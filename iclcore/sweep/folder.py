@@ -16,7 +16,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from iclcore.extras import needs
-from iclcore.files import PICTURE, Damaged, foreign, write_whole
+from iclcore.files import PICTURE, DamagedFile, foreign, write_whole
 from iclcore.history import History
 from iclcore.interrupts import put_off
 from iclcore.sweep.plan import MATTER, Plan, carry_out, name_of, prepare
@@ -204,25 +204,25 @@ def _kept(folder: Path, wanted: dict[str, Plan]) -> Iterator[tuple[str, dict]]:
         try:
             if row := _read(path, wanted.get(path.stem)):
                 yield path.stem, row
-        except Damaged as error:
+        except DamagedFile as error:
             say(f"{error}; set aside as {_set_aside(path).name}")
 
 
 def _read(path: Path, run: Plan | None) -> dict | None:
     """The row of a run if it is one that is wanted."""
     if path.suffix != ".npz" or not path.is_file():  # to open a pipe would wait for ever
-        raise Damaged(f"{path}: no {'file' if path.suffix == '.npz' else 'run'}")
+        raise DamagedFile(f"{path}: no {'file' if path.suffix == '.npz' else 'run'}")
     try:
         history = History.from_npz(path)
     except OSError as error:
-        raise Damaged(f"{path}: {error.strerror}") from None
+        raise DamagedFile(f"{path}: {error.strerror}") from None
     made_by = {name: history.versions.get(name) for name in MATTER}
     if other := difference(made_by, {name: versions()[name] for name in MATTER}):
-        raise Damaged(f"{path}: made by {other}")
+        raise DamagedFile(f"{path}: made by {other}")
     if (name := name_of(history.settings, made_by)) != path.stem:
-        raise Damaged(f"{path}: holds run {name}, another than its name says")
+        raise DamagedFile(f"{path}: holds run {name}, another than its name says")
     if history.ended not in ENDS:
-        raise Damaged(f"{path}: {history.ended}, not finished")
+        raise DamagedFile(f"{path}: {history.ended}, not finished")
     return run and _row(run, history)
 
 

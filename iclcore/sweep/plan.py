@@ -206,10 +206,10 @@ def prepare(runs: Sequence[Plan]) -> dict[str, Start]:
     for run in runs:
         taken, spent = averaged(sets, run.model, run.kind)
         if draw:
-            weights = draw.start(run.model)
+            weights = draw.starts(run.model)
         else:
             sizes, whole = (run.data.dim, run.data.outputs), run.kind != "population"
-            weights = run.model.start(*sizes, run.seed, whole=whole)
+            weights = run.model.start(*sizes, run.seed, answer_rows_only=not whole)
         loading = {"loading": seconds["loading"] + spent["loading"]}
         starts[run.name] = Start(run, taken, weights, seconds | spent | loading)
     return starts

@@ -6,13 +6,13 @@ the first pair. T of a mixture is the mean of its kinds' T, weighted by their sh
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from iclcore.models import Model, Weights
-from iclcore.moments import Moments, averages, coefficients, mix
+from iclcore.moments import Moments, coefficients, mix, of_population
 from iclcore.task import Divisor, RegressionTask, divide_by
 
 Errors = dict[str, float]  # of one predictor on each kind of sequences
@@ -49,8 +49,9 @@ class Kinds:
 
 def kinds(task: RegressionTask, model: Model) -> Kinds:
     """All kinds of a task's sequences; its own share in context plays no part."""
-    own, half, noise = (averages(replace(task, in_context=s), model) for s in (1, 0.5, 0))
-    return Kinds(own, mix([(2, half), (-1, own)]), noise)  # half is the mean of own and shared
+    return Kinds(
+        *(of_population(task, model, labels=labels) for labels in ("own", "shared", "noise"))
+    )
 
 
 def pull(moments: Moments) -> Float[np.ndarray, "DE E"]:

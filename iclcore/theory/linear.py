@@ -18,22 +18,11 @@ from jaxtyping import Float, Int
 
 from iclcore.checks import instance, positive, whole
 from iclcore.models import MergedAttention, SeparateAttention, Weights
-from iclcore.moments import Data, Moments, averages, of_matrix
-from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector, divide_by
+from iclcore.moments import Data, Moments, averages, of_matrix, rates
+from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 
 Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
 LEAST = 1e-300  # of a head's start in units of its limit: what 1/x and 4/x can hold
-
-
-def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vector]:
-    """(a_d, b_d) of every eigenvector, from the largest eigenvalue down."""
-    if task.in_context != 1:
-        raise ValueError(f"theory takes tasks with in_context = 1, not {task.in_context}")
-    lam = task.eigenvalues
-    n = np.array([tokens - 1 for tokens in task.lengths])
-    share = n / np.array([divide_by(divisor, tokens) for tokens in task.lengths])
-    gain, square, spread = share.mean(), (share**2).mean(), (share**2 / n).mean()
-    return gain * lam**2, square * lam**3 + spread * lam**2 * (lam + task.label_power)
 
 
 # -- fixed points ---------------------------------------------------------------------------------

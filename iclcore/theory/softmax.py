@@ -15,7 +15,8 @@ stays zero, as the x entries of a value do: to them all odd averages over w vani
 import numpy as np
 
 from iclcore.checks import share
-from iclcore.models import Weights, flat, parted, scoring, unscored
+from iclcore.engines.base import flat, parted
+from iclcore.models import Weights, scoring, unscored
 from iclcore.task import Matrix, RegressionTask
 from iclcore.theory.linear import Times
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from attack.conftest import inputs, share
 from iclcore import History, MergedAttention, RegressionTask, SeparateAttention, Sequences, train
 from iclcore.cli import main
-from iclcore.files import Damaged
+from iclcore.files import DamagedFile
 from iclcore.sweep import sweep
 from iclcore.sweep.plan import Plan, grid
 
@@ -59,7 +59,7 @@ def test_runs(kind, harm, written, tmp_path, tally):
     tally(f"damages of a run's {kind}")
     try:
         history = read(file)
-    except Damaged as error:
+    except DamagedFile as error:
         assert "\n" not in str(error) and file.name in str(error)
         return
     before = read(written / f"run.{kind}")  # what was harmed says nothing, as the date in a zip
@@ -188,7 +188,7 @@ def test_records_of_others(record, tmp_path, tally):
     (tmp_path / "run.csv").write_text(f"{text}step,loss\n0,1.0\n1,0.5\n")
     try:
         history = History.from_csv(tmp_path / "run.csv")
-    except Damaged as error:
+    except DamagedFile as error:
         assert "\n" not in str(error)
         return
     assert history.loss.tolist() == [1.0, 0.5] and repr(history)

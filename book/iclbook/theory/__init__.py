@@ -1,0 +1,1 @@
+"""Theory that a single chapter uses."""

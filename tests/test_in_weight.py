@@ -20,9 +20,11 @@ def test_rates_of_each_kind_alone(dim, spectrum):
     task = RegressionTask(dim=dim, context=300, spectrum=spectrum)
     parts = in_weight.populations(task, MODEL)
     context, weights = in_weight.unmixed_rates(task)
-    close(np.linalg.norm(in_weight.pull(parts.in_context), 2), context)
+    close(np.linalg.norm(in_weight.pull_matrix(parts.in_context), 2), context)
     # what the query itself has in S is a part of order 1/N
-    close(np.linalg.norm(in_weight.pull(parts.shared), 2) / weights, 1, within=2 / task.context)
+    close(
+        np.linalg.norm(in_weight.pull_matrix(parts.shared), 2) / weights, 1, within=2 / task.context
+    )
     if spectrum == "white":
         close(weights / context, 1 + dim)
 
@@ -62,7 +64,7 @@ def test_the_start_dates_the_escape_and_the_pull_orders_it():
     turn = in_weight.crossover_share(parts)
     for share, weights_first in ((turn - (1 - turn) / 8, True), (turn + (1 - turn) / 8, False)):
         mixture, small = parts.mixture(share), replace(MODEL, init=1e-8)
-        rate = 0.05 / np.linalg.norm(in_weight.pull(mixture), 2)
+        rate = 0.05 / np.linalg.norm(in_weight.pull_matrix(mixture), 2)
         start = small.start(task.dim, seed=1)
         step = in_weight.escape_step(small, start, mixture, rate)
         run = train(small, mixture, int(1.3 * step), rate, start=start, tests=parts.tests)

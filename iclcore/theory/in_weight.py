@@ -70,7 +70,7 @@ def populations(task: RegressionTask, model: Model) -> Populations:
     )
 
 
-def pull(moments: Moments) -> Float[np.ndarray, "DE E"]:
+def pull_matrix(moments: Moments) -> Float[np.ndarray, "DE E"]:
     """Return the pull T = E[y_q x_q ⊗ S] of one output: rows belong to W, columns to v."""
     features = moments.features
     dense = moments.cross.reshape(features.dim, features.pairs)[:, features.pair]
@@ -79,7 +79,7 @@ def pull(moments: Moments) -> Float[np.ndarray, "DE E"]:
 
 def first_pair(moments: Moments) -> Float[np.ndarray, "DE E"]:
     """Return the outer product l rᵀ of the first singular vectors of T: the direction that grows first."""
-    left, _, right = np.linalg.svd(pull(moments))
+    left, _, right = np.linalg.svd(pull_matrix(moments))
     return np.outer(left[:, 0], right[0])
 
 
@@ -88,16 +88,16 @@ def pull_along(test: Moments, direction: Float[np.ndarray, "DE E"]) -> float:
 
     A small step W ⊗ v = ε · direction lowers the error of that test by 2ε times this.
     """
-    return float(np.sum(pull(test) * direction))
+    return float(np.sum(pull_matrix(test) * direction))
 
 
 def unmixed_rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[float, float]:
-    """Return the largest singular value σ of T for in-context sequences alone and for shared ones alone.
+    """Return σ, half the rate of growth, for in-context sequences alone and for shared ones alone.
 
-    They are g|Λ²| (Frobenius) and g|Λw| λ_max(Σ), where w is the shared task vector, Σ the covariance of a
-    token (x, w·x), and g = N/divisor, which is N by default. N does not count the query, whose own part of S
-    the second form leaves out, a fraction of order 1/N. For white input and |w|² = D their ratio is 1 : 1 +
-    D.
+    These largest singular values of T are g|Λ²| (Frobenius) and g|Λw| λ_max(Σ), where w is the shared task
+    vector, Σ the covariance of a token (x, w·x), and g = N/divisor, which is N by default. N does not count
+    the query, whose own part of S the second form leaves out, a fraction of order 1/N. For white input and
+    |w|² = D the second rate is 1 + D times the first.
     """
     cov, w = task.covariance, task.shared[:, 0]
     n = task.context / divide_by(divisor, task.context + 1)
@@ -109,10 +109,10 @@ def unmixed_rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[float
 def escape_step(model: Model, start: Weights, moments: Moments, lr: float) -> float:
     """Return the step at which gradient descent from small weights has lost a hundredth of its loss.
 
-    Only the first pair (l, r) of singular vectors of T counts. A step multiplies p_h = (l·W_h + r·v_h)/2 by 1
-    + 2σ lr, and the loss has fallen by 2σ Σ_h p_h².
+    Only the first pair (l, r) of singular vectors of T counts, with the singular value σ. Every step
+    multiplies p_h = (l·W_h + r·v_h)/2 by 1 + 2σ lr, and the loss has fallen by 2σ Σ_h p_h².
     """
-    left, sigma, right = np.linalg.svd(pull(moments))
+    left, sigma, right = np.linalg.svd(pull_matrix(moments))
     w, v = model.factors(start, moments.features.dim)
     along = (w.reshape(len(w), -1) @ left[:, 0] + v[:, 0] @ right[0]) / 2
     wanted = 0.01 * moments.power / (2 * sigma[0])
@@ -136,7 +136,7 @@ def crossover_share(parts: Populations) -> float:
 def optimum(moments: Moments) -> Float[np.ndarray, "O F"]:
     """Return the coefficients c of the least loss that any linear attention can have, ŷ = cᵀφ.
 
-    Features that are the same in all sequences get the coefficient 0.
+    It is the solution of least norm: features that are zero in all sequences get the coefficient 0.
     """
     return np.linalg.lstsq(moments.gram, moments.cross.T, rcond=1e-12)[0].T
 

@@ -11,15 +11,17 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore.checks import SINGLE, instance, whole
+from iclcore.engines import MOST_FEATURES, choose
+from iclcore.engines.base import flat, parted
 from iclcore.history import History, thin
 from iclcore.interrupts import noted
-from iclcore.models import Factors, Model, Weights, feature_count, flat, parted, trainable
+from iclcore.models import Factors, Model, Weights, feature_count, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import MOST_FEATURES, choose, descend
+from iclcore.trainer import descend
 
 # A rise of the loss above this share of it is no rounding; whether it is the edge, sharpness says.
-ROUNDING, IN_FLOAT32 = 1e-11, {"rows": 1e-6, "published": 1e-6}
+ROUNDING, IN_FLOAT32 = 1e-11, {"softmax": 1e-6, "published": 1e-6}
 AT_A_TIME = 33  # weights looked at in one run
 RISES = 6  # looked into, of those that are the largest so far
 NUDGE = 3e-4  # of the norm of the weights: differences err by 1e-5 here, float32 by 5e-5
@@ -190,7 +192,7 @@ def _gradient(kind: str, model: Model, data: Sequences | Moments, start: Weights
         from iclcore.engines.linear import gradient
 
         return lambda factors: gradient(factors, data)
-    if kind == "rows":
+    if kind == "softmax":
         from iclcore.engines.softmax import QueryRow
 
         row = QueryRow(model, [data], model.heads)

@@ -6,14 +6,13 @@ a model does with a sequence; here is what training needs beside it: every linea
 The factors (W, v) or (K, Q, v) of c are the only weights that can move.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from iclcore.checks import choice, instance, positive, switch, whole
-from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import DIVISORS, Divisor
 
 Weights = dict[str, np.ndarray]
@@ -182,56 +181,9 @@ def trainable(name: str, value: object) -> Model:
     return model
 
 
-class Descent:
-    """An engine: moves ``weights`` in place, recorded at every step; ``views`` are those that can move.
-
-    ``train`` and ``tests`` are what it takes as data: averages, a task or sequences.
-    """
-
-    engine: ClassVar[str]
-
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Any,
-        tests: list,
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-    ):
-        self.model, self.given, self.lr, self.optimizer = model, weights, lr, optimizer
-        self.views = model.factors(weights, train.dim)
-        self.prepare(train, tests)
-
-    def prepare(self, train: Any, tests: list) -> None:
-        """What is made of the data before the first step; compiled code is loaded."""
-        raise NotImplementedError
-
-    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H), each from
-        before its step. Shorter where the loss is no longer finite."""
-        raise NotImplementedError
-
-    @property
-    def weights(self) -> Weights:
-        return self.given
-
-
 def copied(weights: Weights) -> Weights:
     """As they are now: engines move them in place."""
     return {name: array.copy() for name, array in weights.items()}
-
-
-def flat(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """All their numbers in one line."""
-    return np.concatenate([np.ravel(part) for part in parts], dtype=float)
-
-
-def parted(line: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Views of a line, from its start on, in the shapes of ``like``."""
-    ends = np.cumsum([each.size for each in like])
-    parts = np.split(line[: ends[-1]], ends[:-1])
-    return [part.reshape(each.shape) for part, each in zip(parts, like, strict=True)]
 
 
 def feature_count(model: Model, dim: int, outputs: int) -> int:

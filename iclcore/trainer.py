@@ -10,17 +10,17 @@ from threading import Event
 
 import numpy as np
 
-from iclcore.checks import SINGLE, choice, instance, numbers, positive, said, whole
+from iclcore.checks import SINGLE, instance, numbers, positive, said, whole
+from iclcore.engines import ENGINES, choose
+from iclcore.engines.base import Engine
 from iclcore.history import History, describe
 from iclcore.interrupts import noted
-from iclcore.models import Descent, Model, Weights, copied, feature_count, trainable
+from iclcore.models import Model, Weights, copied, feature_count, trainable
 from iclcore.moments import Data, Moments, averages, of_sequences
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-ENGINES = ("auto", "moments", "population", "autograd", "published")
-BY_TORCH, AVERAGED = ("autograd", "published"), ("moments", "population")
-MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
+AVERAGED = ("moments", "population")
 TAKEN = ("step", "loss", "value")  # columns of every run
 BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
 
@@ -206,75 +206,16 @@ def descend(
         )
 
 
-def choose(
-    model: Model,
-    engine: str,
-    sizes: tuple[int, int] | None,
-    task: RegressionTask | None = None,
-    optimizer: Optimizer = PLAIN,
-) -> str:
-    """The engine for a model: ``moments``, ``population``, ``rows``, ``autograd`` or ``published``.
-
-    ``sizes`` are D and O; ``task``, if the data are infinitely many of its sequences. Moments hold F²
-    numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes autograd, of a task population. Softmax by
-    anything but gradient descent, which is all that rows have, goes by autograd.
-    """
-    choice("engine", engine, ENGINES)
-    if not isinstance(optimizer, Optimizer):
-        takes = "iclcore.Adam() or iclcore.GradientDescent(momentum=0.9)"
-        raise TypeError(f"optimizer takes {takes}, not {said(optimizer)}")
-    if engine in AVERAGED and not model.linear:
-        raise ValueError(f"engine {engine} takes linear models: softmax has no finite moments")
-    if engine == "auto" and not model.linear:
-        return "rows" if model.softmax and optimizer == PLAIN else "autograd"
-    if engine == "population":
-        return _closed(task, optimizer)
-    if engine not in BY_TORCH and sizes:
-        size = feature_count(model, *sizes)
-        if size > MOST_FEATURES:
-            if engine == "moments":
-                raise ValueError(
-                    f"engine moments takes at most {MOST_FEATURES:,} features, not {size:,} "
-                    f"(D = {sizes[0]}): {'population' if task else 'autograd'} does without"
-                )
-            return _closed(task, optimizer) if task else "autograd"
-    return "moments" if engine == "auto" else engine
-
-
-def _closed(task: RegressionTask | None, optimizer: Optimizer) -> str:
-    """``population``, of a task that it can."""
-    if optimizer != PLAIN:
-        raise ValueError(
-            f"optimizer takes plain gradient descent with engine population, not {optimizer}"
-        )
-    if task is None:
-        raise ValueError("engine population takes infinitely many sequences, a task as data")
-    if task.outputs != 1 or task.in_context != 1:
-        raise ValueError(
-            "engine population takes one output and in_context 1, not "
-            f"{task.outputs} and {task.in_context:g} (D = {task.dim})"
-        )
-    return "population"
-
-
 def _engine(kind: str) -> type:
-    if kind == "moments":
-        from iclcore.engines.linear import MomentDescent as engine
-    elif kind == "batches":
-        from iclcore.engines.linear import BatchDescent as engine
-    elif kind == "population":
-        from iclcore.engines.population import PopulationDescent as engine
-    elif kind == "rows":
-        from iclcore.engines.softmax import RowDescent as engine
-    elif kind == "published":
-        from iclcore.engines.autograd import PublishedDescent as engine
+    if kind == "batches":
+        from iclcore.engines.linear import BatchEngine as engine
     else:
-        from iclcore.engines.autograd import AutogradDescent as engine
+        engine = ENGINES[kind].engine()
     return engine
 
 
 def _run(
-    descent: Descent,
+    descent: Engine,
     steps: int,
     snapshots: Sequence[int],
     progress: Callable[[int], object] | None,

@@ -497,7 +497,7 @@ def test_a_softmax_loss_that_rises_goes_on_as_published_or_says_so(in_folder, ca
     assert said.err.count("\n") == 1 and "from step 0 " in said.err
     assert main(shlex.split(f"{flags} 10000")) == 0
     said = capsys.readouterr()
-    assert "engine rows" in said.out and "--engine published goes on" in said.err
+    assert "engine softmax" in said.out and "--engine published goes on" in said.err
 
 
 def test_theory(in_folder, capsys):

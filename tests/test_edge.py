@@ -51,7 +51,7 @@ def exact_sharpness(model, weights, data):
 )
 def test_sharpness_is_that_of_the_whole_hessian(model):
     data, start = TASK.sample(40, seed=1), model.start(2, seed=3)
-    kind = "rows" if model.softmax else "moments"
+    kind = "softmax" if model.softmax else "moments"
     given = data if model.softmax else of_sequences(data, model)
     expected = exact_sharpness(model, start, data)
     factors = model.factors(start, 2)

@@ -17,7 +17,7 @@ from pace import slow
 import iclcore
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
 from iclcore.engines.autograd import lengths, loss_and_slopes
-from iclcore.engines.linear import MomentDescent, gradient
+from iclcore.engines.linear import MomentEngine, gradient
 from iclcore.engines.softmax import PART, QueryRow
 from iclcore.loops import symmetric_product
 from iclcore.models import Model
@@ -122,7 +122,7 @@ def test_four_ways_agree(model, task):
 
     # the compiled step is weights − lr · gradient
     moved = {name: array.copy() for name, array in weights.items()}
-    recorded, _, values = MomentDescent(model, moved, moments, [], lr=0.1).advance(1)
+    recorded, _, values = MomentEngine(model, moved, moments, [], lr=0.1).advance(1)
     close(recorded, [loss])
     close(values[0], factors[-1][:, -1, -1])
     for name, slope in slopes.items():

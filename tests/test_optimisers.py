@@ -19,7 +19,7 @@ from iclcore import (
     train,
 )
 from iclcore.cli import main
-from iclcore.engines.linear import BatchDescent, gradient
+from iclcore.engines.linear import BatchEngine, gradient
 from iclcore.history import History
 from iclcore.models import Model
 from iclcore.modules import module
@@ -197,7 +197,7 @@ def test_batches_do_not_depend_on_blocks():
     runs = []
     for blocks in ((9,), (2, 7)):
         weights = model.start(3, seed=1)
-        descent = BatchDescent(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
+        descent = BatchEngine(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
         descent.at_a_time = 4
         runs.append(np.concatenate([descent.advance(steps)[0] for steps in blocks]))
     assert (runs[0] == runs[1]).all() and len(runs[0]) == 9

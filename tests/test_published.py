@@ -14,7 +14,7 @@ from pace import slow
 from iclcore import SeparateAttention, published
 from iclcore.cli import build_parser
 from iclcore.cli.train import plan_of
-from iclcore.engines.autograd import PublishedDescent
+from iclcore.engines.autograd import PublishedEngine
 from iclcore.sweep.plan import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
@@ -69,7 +69,7 @@ def calm_losses(path):
     """The golden curve, and the ``rows`` engine's losses to where they first rise."""
     golden, plan, draw = case(path)
     history = run(plan, draw)
-    assert history.engine == "rows"
+    assert history.engine == "softmax"
     rise = int(np.argmax(np.diff(history.loss) > 1e-4 * history.loss[:-1]))
     assert rise >= 700  # long past the first drops; rounding moves it by its logarithm
     return golden, plan, history.loss[:rise]
@@ -114,7 +114,7 @@ def test_published_operations_start_as_published(path):
     2π·2⁻²⁴: y moves by up to ten units of 2⁻²⁴ of it, and a loss by twenty.
     """
     golden, plan, draw = case(path)
-    descent = PublishedDescent(plan.model, draw.starts(plan.model), draw, [], plan.lr)
+    descent = PublishedEngine(plan.model, draw.starts(plan.model), draw, [], plan.lr)
     loss = descent.advance(31)[0][:: int(golden["stride"])]
     close(loss, golden["loss"][: len(loss)], within=20 * 2**-24)
 
@@ -163,7 +163,7 @@ def plain_losses(path, steps):
 def test_published_operations_are_those_of_plain_torch(path):
     """To the last bit on every processor: here another order of sums would show."""
     _, plan, draw = case(path)
-    descent = PublishedDescent(plan.model, draw.starts(plan.model), draw, [], plan.lr)
+    descent = PublishedEngine(plan.model, draw.starts(plan.model), draw, [], plan.lr)
     losses = plain_losses(path, 60)
     np.testing.assert_array_equal(descent.advance(len(losses))[0], losses)
 

@@ -186,7 +186,7 @@ def test_a_run_that_is_cut_while_it_follows_the_published_operations_is_interrup
 
     history = carry_out(prepare([run]), run.name, tell)
     assert sum(told) == run.steps + 1
-    assert history.ended == "interrupted" and history.engine == "rows"
+    assert history.ended == "interrupted" and history.engine == "softmax"
 
 
 @pytest.mark.parametrize("first, later", [(1, 2), (1, 0), (0, 2)])

@@ -20,8 +20,8 @@ from iclcore import (
     train,
     trainer,
 )
-from iclcore.engines.autograd import AutogradDescent
-from iclcore.models import Descent
+from iclcore.engines.autograd import AutogradEngine
+from iclcore.engines.base import Engine
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
 from iclcore.sweep.plan import Plan, carry_out, prepare
@@ -88,7 +88,7 @@ def storages(tree):
 def test_autograd_holds_a_score_a_token_and_no_more(model):
     """Neither a value a token nor, as torch contracts three factors from left to right, a matrix."""
     data = RegressionTask(dim=7, outputs=2, context=11).sample(30)
-    descent = AutogradDescent(model, model.start(7, 2), data, [data], 0.1)
+    descent = AutogradEngine(model, model.start(7, 2), data, [data], 0.1)
     with Largest() as seen:
         descent.advance(1)
     assert seen.bytes == 8 * 30 * 2 * 12
@@ -140,7 +140,7 @@ class Carried(np.ndarray):
         return found
 
 
-class Still(Descent):
+class Still(Engine):
     """An engine that stands still."""
 
     engine = "autograd"

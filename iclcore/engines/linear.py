@@ -3,12 +3,13 @@
 
 import numpy as np
 
+from iclcore.engines.base import Engine, flat, parted
 from iclcore.loops import descend
-from iclcore.models import Descent, Factors, flat, parted, scoring, unscored
+from iclcore.models import Factors, scoring, unscored
 from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 
 
-class MomentDescent(Descent):
+class MomentEngine(Engine):
     """Descent of a linear model on averages."""
 
     engine = "moments"
@@ -27,7 +28,7 @@ class MomentDescent(Descent):
         self.measure([train, *tests])
         self.pair = _pair_rows(self.kind)
         self.batches = np.empty((0, 0, self.kind.size)), np.empty((0, 0, len(train.cross)))
-        MomentDescent.advance(self, 0)  # compiles, or loads what was compiled
+        MomentEngine.advance(self, 0)  # compiles, or loads what was compiled
 
     def measure(self, every: list[Moments]) -> None:
         """The sets whose errors are recorded; of their moments the first is what is descended on."""
@@ -64,7 +65,7 @@ class MomentDescent(Descent):
         return errors[:done, 0], errors[:done, 1:], values[:done]
 
 
-class BatchDescent(MomentDescent):
+class BatchEngine(MomentEngine):
     """The same on a batch of fresh sequences of a task at each step: the loss is that of the batch."""
 
     engine = "batches"

@@ -18,7 +18,8 @@ value's entries for inputs, because all averages that are odd in the task vector
 import numpy as np
 
 from iclcore.checks import share
-from iclcore.models import Weights, flat, parted, scoring, unscored
+from iclcore.engines.base import flat, parted
+from iclcore.models import Weights, scoring, unscored
 from iclcore.task import Matrix, RegressionTask
 from iclcore.theory.linear import Times
 

@@ -10,6 +10,7 @@ from iclcore.theory.linear import (
     head_limit,
     learned,
     pcr_predictor,
+    plateau_levels,
     plateau_losses,
     population_loss,
     rates,

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import BadValue, instance, positive, whole
-from iclcore.models import MergedAttention, SeparateAttention, Weights
+from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
 from iclcore.moments import Data, Moments, averages, of_matrix, rates
 from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 
@@ -79,6 +79,23 @@ def plateau_losses(data: Data) -> Levels:
             ) from None
         power, gains = data.power, solve_triangular(root, c @ data.cross[0], lower=True) ** 2
     return power - np.concatenate([[0], np.cumsum(gains)])
+
+
+def plateau_levels(model: Model, task: RegressionTask) -> tuple[Levels, Levels]:
+    """Return how many eigenvectors a model has learned on each of its plateaus, and the losses there.
+
+    It is for small initial weights. The numbers are means over the O outputs, and both arrays have one entry
+    a plateau. Merged heads and the MLP learn all eigenvectors at once, the MLP for the last output only,
+    because its features hold no other label. A separate head learns as many eigenvectors as its rank, either
+    for all outputs or, through the label column of its key, for one.
+    """
+    losses = plateau_losses(task)
+    if isinstance(model, SeparateAttention):
+        most = min(task.dim, model.heads * model.rank)
+        number = np.arange(most * task.outputs + 1) / task.outputs
+        return number, np.interp(number, np.arange(task.dim + 1), losses)
+    part = np.array([0.0, 1 / task.outputs if isinstance(model, CubicMLP) else 1])
+    return part * task.dim, losses[0] - part * (losses[0] - losses[-1])
 
 
 def pcr_predictor(task: RegressionTask, components: int, divisor: Divisor = "one") -> Matrix:

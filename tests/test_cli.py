@@ -117,7 +117,7 @@ BAD = [
     ("--optimizer adam --momentum 0.9", "--momentum", "goes with --optimizer sgd"),
     ("--tasks 3", "--tasks", "no flag of this command"),
     ("--model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
-    ("--model multihead --dims 10,10 --in_dim 30", "--dims", "sum"),
+    ("--model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
     ("--model multihead --dims 10,0", "--dims", "at least 1"),
     ("--model multihead --head 0", "--heads", "at least 1"),
     ("--model multihead --noise -0.1", "--noise", "at least 0"),

@@ -8,6 +8,7 @@ import numpy as np
 from iclcore.checks import SINGLE, BadValue, positive, whole
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.heads import full_model, spectral
+from iclcore.heads.schedule import FIGURE_1, Schedule
 from iclcore.heads.theory import MultiTask, aligned_start, limit
 from iclcore.history import History
 
@@ -53,13 +54,15 @@ def task_of(options: argparse.Namespace) -> MultiTask:
         for name, value in drawn.items():
             if getattr(options, name) not in (None, value):
                 raise BadValue(name, f"takes its default with --start published, {value}")
-    return MultiTask(dims, options.context, options.signal, options.noise, options.dim)
+    if options.dim not in (None, sum(dims)):
+        raise BadValue("dim", f"takes {sum(dims)}, the sum of --dims, not {options.dim}")
+    return MultiTask(dims, options.context, options.signal, options.noise)
 
 
-def schedule_of(options: argparse.Namespace) -> spectral.Schedule:
+def schedule_of(options: argparse.Namespace) -> Schedule:
     """Return the learning rates: one for all steps, or those of the paper's figure 1."""
     if options.lr is None and options.steps is None:
-        return spectral.FIGURE_1
+        return FIGURE_1
     if options.lr is None or options.steps is None:
         raise BadValue("lr", "goes with --epoch; without both the rates are .02, .01, .004")
     lr = positive("lr", options.lr, SINGLE)

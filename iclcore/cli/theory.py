@@ -54,8 +54,8 @@ def rows(task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray
     """
     from iclcore import theory
 
-    for learned, loss in levels(model, task):
-        yield f"plateau_loss,{learned:g},,{float(loss)!r}"
+    for number, loss in zip(*theory.plateau_levels(model, task), strict=True):
+        yield f"plateau_loss,{number:g},,{float(loss)!r}"
     courses = []
     if task.spectrum == "white" and not isinstance(model, SeparateAttention):
         c0 = model.heads * (model.init * model.init) / 2  # the mean over random starts
@@ -73,25 +73,3 @@ def rows(task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray
     for quantity, index, course in courses:
         for step, value in zip(steps, course, strict=True):
             yield f"{quantity},{index},{step},{float(value)!r}"
-
-
-def levels(model: Model, task: RegressionTask) -> Iterator[tuple[float, float]]:
-    """Yield how many eigenvectors are learned, averaged over outputs, and the loss there, for small starts.
-
-    Merged heads and the MLP learn all eigenvectors at once; the MLP for the last output only, since its
-    features hold no other label. A separate head learns as many eigenvectors as its rank, either for all
-    outputs or, through the label column of its key, for one.
-    """
-    from iclcore.theory import plateau_losses
-
-    losses = plateau_losses(task)
-    if isinstance(model, SeparateAttention):
-        outputs = task.outputs
-        for m in range(min(task.dim, model.heads * model.rank) * outputs + 1):
-            learned, rest = divmod(m, outputs)
-            gain = losses[learned] - losses[learned + 1] if rest else 0
-            yield m / outputs, losses[learned] - gain * rest / outputs
-    else:
-        part = 1 / task.outputs if isinstance(model, CubicMLP) else 1
-        yield 0, losses[0]
-        yield part * task.dim, losses[0] - part * (losses[0] - losses[-1])

@@ -70,10 +70,10 @@ def train(
     task = data if isinstance(data, RegressionTask) else None
     sizes = None if isinstance(data, Moments) else (data.dim, data.outputs)
     engine = choose(model, engine, sizes, task, optimizer)
-    _check_data(model, data, tests, engine)
     fresh = {} if batch is None else {"batch": int(whole("batch", batch))}
     if fresh and not (task and engine == "moments"):
         raise BadValue("batch", "takes a task as data, from which to draw, and a linear model")
+    _check_data(model, data, tests, engine)
     weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
     settings |= describe(*filter(None, [task or data.task, model, optimizer]))

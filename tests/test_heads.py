@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from iclbook.measure import crossing
 from iclbook.theory import baselines, emergence, nonlinear
 from iclcore.heads import full_model, phases, risk, spectral, theory
-from iclcore.heads.schedule import learning_rates
+from iclcore.heads.schedule import learning_rates, walk_schedule
 from iclcore.heads.theory import MultiTask
 from iclcore.history import History
 
@@ -773,6 +773,25 @@ def test_history_keeps_spectra(tmp_path):
             np.testing.assert_array_equal(short.series[name], history.series[name])
     assert back.task == short.task == FIGURE_1
     assert back.settings["seed"] == 3
+
+
+def test_ctrl_c_ends_a_run_after_a_step_that_is_recorded():
+    import signal
+
+    weights = {"omega": np.zeros(1)}
+
+    def step(rate):
+        weights["omega"] += rate
+        if weights["omega"] > 0.25:
+            signal.raise_signal(signal.SIGINT)
+        return 1.0
+
+    read = lambda: {"omega": weights["omega"].copy()}  # noqa: E731
+    run = walk_schedule("spectral", ONE, [(1.0, 0.1)], {}, weights, read, step)
+    assert run.ended == "interrupted"
+    close(run.series["omega"][:, 0], [0, 0.1, 0.2])
+    close(run.final["omega"], [0.3])
+    assert run.time.tolist() == pytest.approx([0, 0.1, 0.2])
 
 
 def test_saturated_starts_return():

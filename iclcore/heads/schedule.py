@@ -9,8 +9,8 @@ from jaxtyping import Float
 from iclcore.checks import SINGLE, BadValue, positive
 from iclcore.heads.theory import MultiTask
 from iclcore.history import History, describe
-from iclcore.interrupts import noted as delayed_interrupt
 from iclcore.models import Weights, copied
+from iclcore.trainer import delayed_interrupt
 
 Schedule = Sequence[tuple[float, float]]  # pairs (until this time, at this learning rate)
 

@@ -1,1 +1,1 @@
-"""Theory that a single chapter uses."""
+"""Formulas that one chapter uses: theory about the settings of this book, beside that in ``iclcore``."""

@@ -253,7 +253,7 @@ def test_bad_arrays_are_refused_in_one_line(in_folder, capsys):
 
 
 def test_a_refusal_loads_no_library_that_takes_long(in_folder):
-    """So that it comes at once: torch, numba, scipy, matplotlib and tqdm take up to seconds."""
+    """So that it comes at once: torch, numba, scipy and matplotlib take up to seconds."""
     script = """
 import contextlib, io, json, sys
 from iclcore.cli import main
@@ -263,7 +263,7 @@ for line in json.load(sys.stdin):
             main(line)
         except SystemExit as stop:
             assert stop.code == 2
-    heavy = {"torch", "numba", "scipy", "matplotlib", "tqdm"} & set(sys.modules)
+    heavy = {"torch", "numba", "scipy", "matplotlib"} & set(sys.modules)
     assert not heavy, (line, heavy)
 """
     lines = [["train", *shlex.split(flags)] for flags, *_ in BAD if "multihead" not in flags]

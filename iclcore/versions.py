@@ -13,7 +13,7 @@ PACKAGES = ("numpy", "numba", "scipy", "torch")
 SOURCES = (
     "engines/autograd", "engines/linear", "engines/lanes", "engines/population", "engines/query_row",
     "engines/softmax", "loops", "models", "modules", "moments", "optimisers", "published",
-    "sweep/plan", "task", "theory/linear", "threads", "trainer",
+    "sweep", "task", "theory/linear", "threads", "trainer",
 )  # fmt: skip
 
 

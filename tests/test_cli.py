@@ -35,7 +35,7 @@ from iclcore.cli.parser import Refused
 from iclcore.edge import AT_A_TIME
 from iclcore.heads.spectral import spectra
 from iclcore.stability import stable_rate
-from iclcore.sweep.plan import Plan
+from iclcore.sweep import Plan
 
 SMALL = "--trainset_size 60 --epoch 40"
 PUBLISHED = (

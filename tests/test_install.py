@@ -145,7 +145,7 @@ def test_what_is_missing_is_said_in_one_line_before_any_work(tmp_path):
     script = f"""
 from iclcore import MergedAttention, RegressionTask, train
 from iclcore.cli import main
-from iclcore.sweep.plan import Plan
+from iclcore.sweep import Plan
 from iclcore.sweep import sweep
 from iclcore.sweep.workers import Cluster
 data = RegressionTask().sample(5)

@@ -30,7 +30,7 @@ from iclcore import (
 )
 from iclcore.heads import theory as several
 from iclcore.optimisers import Adam, GradientDescent
-from iclcore.sweep.plan import Plan
+from iclcore.sweep import Plan
 
 RNG = np.random.default_rng(0)
 ODD = st.sampled_from(

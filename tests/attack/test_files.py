@@ -14,7 +14,7 @@ from iclcore import History, MergedAttention, RegressionTask, SeparateAttention,
 from iclcore.cli import main
 from iclcore.files import DamagedFile
 from iclcore.sweep import sweep
-from iclcore.sweep.plan import Plan, grid
+from iclcore.sweep import Plan, grid
 
 HARM = st.one_of(
     st.tuples(st.just("flip"), st.integers(0, 10**6), st.integers(0, 7)),

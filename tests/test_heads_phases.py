@@ -9,6 +9,7 @@ from conftest import close
 from pace import mostly_slow
 
 from iclbook.measure import crossing
+from iclbook.theory import emergence
 from iclcore.heads import full_model, phases, spectral, theory
 from iclcore.heads.theory import MultiTask
 
@@ -55,7 +56,7 @@ def test_half_of_a_task_is_done_an_advance_before_the_race_ends(length, phi):
     gaps = []
     for size in 10.0 ** -np.arange(1, 6):
         task, *start = pair(length, phi, size)
-        (end,), (advance,) = phases.race(task, *start)[0], phases.advance(task)
+        (end,), (advance,) = phases.race(task, *start)[0], emergence.advance(task)
         around = np.array([0, *(end + advance * np.linspace(-4, 1, 201))])
         path = theory.flow(task, *start, around)
         done, limit = (path.mu * path.omega).sum((1, 2)), 1 / (1 + np.e * 10 * phi / length)
@@ -69,7 +70,7 @@ def test_half_of_a_task_is_done_an_advance_before_the_race_ends(length, phi):
 def test_three_races_at_once_end_as_each_alone():
     """Figure 1's, whose heads divide three tasks: their advance is that of one, to first order."""
     task = MultiTask((10, 10, 10), 100)
-    advance = phases.advance(task)
+    advance = emergence.advance(task)
     for size in (0.1, 0.01, 0.001):
         start = theory.aligned_start(task, omega=size / 10, mu=size / 2, own=size)
         end, _ = phases.race(task, *start)
@@ -88,7 +89,7 @@ def test_training_from_small_starts(length, phi, size, pairs):
     half of that has passed, without the noise of batches that is odd: it would outweigh so slow a growth."""
     task, omega, mu = pair(length, phi, size)
     known = in_full(task)
-    ((end,), _), (advance,) = phases.race(known, omega, mu), phases.advance(known)
+    ((end,), _), (advance,) = phases.race(known, omega, mu), emergence.advance(known)
     assert advance > 0  # or what follows has no end
     now, lag, left = 0.0, 0.0, end
     while left > 10 * advance:
@@ -113,9 +114,9 @@ def test_training_is_done_when_the_race_says(length, phi):
     """The spectral numbers, softmax exact, on 1,024 contexts a step: 1/L, steps, batches, the start."""
     rate, batch = 0.04, 1024
     task, *start = pair(length, phi, 0.1)
-    (end,), (advance,) = phases.race(in_full(task), *start)[0], phases.advance(in_full(task))
+    (end,), (advance,) = phases.race(in_full(task), *start)[0], emergence.advance(in_full(task))
     run = spectral.train_spectral(task, *start, [(1.1 * end, rate)], batch=batch)
-    omega, mu = spectral.spectra(run)
+    omega, mu = run.series["omega"], run.series["mu"]
     # what the true loss, not the formula, ends at: its μω falls short by what dω²/L and 1/L leave
     late = crossing(run.time, (omega * mu).sum((1, 2)), 0.5 / (1 + np.e * 10 * phi / length))
     # Euler's lag on ẋ = f(x) is η/2 ln(f₁/f₀), and a factor (1 + ηf/2)² for e^{ηf} makes it 3/4 η Δ ln μ.
@@ -180,7 +181,7 @@ def test_the_published_start_is_decomposable_and_stays_so():
     weights = full_model.published_start(task)
     assert max(full_model.departure(task, weights).values()) == 0
     omega, mu = full_model.spectrum(task, weights)
-    plain = full_model.start(task, omega, mu, width=6)
+    plain = full_model.decomposable_weights(task, omega, mu, width=6)
     tokens, query, answer = full_model.sequences(task, 4, torch.Generator().manual_seed(0))
     signs = torch.tensor([[a, b] for a in (1.0, -1.0) for b in (1.0, -1.0)])
     tokens = tokens.repeat(4, 1, 1).double()
@@ -211,7 +212,7 @@ def test_pairs_have_the_noise_of_the_batch_they_stand_for():
         run = spectral.train_spectral(
             task, *start, [(steps * rate, rate)], batch=batch, pairs=pairs
         )
-        slopes = np.diff(np.log(run.series["mu_task1"][:, 0])) / -2 / rate
+        slopes = np.diff(np.log(run.series["mu"][:, 0, 0])) / -2 / rate
         spread[pairs, batch] = slopes.var() * batch
     # relative error of a variance of n numbers: √((kurtosis − 1)/n); E r⁴z̄⁴/(E r²z̄²)² = 3(1 + 2/d) = 4.5 for
     # one context, less for a mean: √(3.5/1000) = 6% at most; three and a half of these
@@ -221,7 +222,7 @@ def test_pairs_have_the_noise_of_the_batch_they_stand_for():
     plain, same = (
         spectral.train_spectral(task, *start, [(0.2, 0.02)], batch=70, pairs=n) for n in (None, 70)
     )
-    close(same.series["mu_task1"], plain.series["mu_task1"])
+    close(same.series["mu"], plain.series["mu"])
 
 
 def test_noise_lowers_the_logarithm():
@@ -265,11 +266,11 @@ def test_rates_and_speeds_with_noise():
     points = np.array([0.05, 0.15, 0.3])
     v = task.phi[0] / 100 * np.exp(10 * points**2)
     best = points / (points**2 + v)
-    for at, m, speed in zip(points, best, phases.emergence_speed(task, points[:, None], width)):  # noqa: B905
+    for at, m, speed in zip(points, best, emergence.speed(task, points[:, None], width)):  # noqa: B905
         by_omega, _ = theory.gradient(task, np.array([[at]]), np.array([[m]]))
         close(-2 / np.sqrt(width) * at / 10 * by_omega[0, 0], speed[0])
     # and along its path: no slope by μ
-    for at, m in zip(*phases.emergence(task, np.array([0.05]), [0, 1, 2], width), strict=True):
+    for at, m in zip(*emergence.course(task, np.array([0.05]), [0, 1, 2], width), strict=True):
         close(theory.gradient(task, at[None], m[None])[1], np.zeros((1, 1)), within=1e-12)
     # a second head's μ, its ω being 0
     _, by_mu = theory.gradient(task, np.array([*omega, [0.0]]), np.array([*mu, [-1e-9]]))
@@ -290,8 +291,8 @@ def test_signs_are_kept():
             assert np.all(sign * end > 0) and np.all(np.abs(end) < begin)
 
 
-def test_the_share_of_a_mean():
+def test_the_scale_of_the_loss_is_recorded():
     task = MultiTask((2, 2), 10)
     mean = full_model.train_published(task, [(0.1, 0.1)], batch=2)
     total = spectral.train_spectral(task, *theory.aligned_start(task), [(0.1, 0.1)], batch=2)
-    assert (spectral.share(mean), spectral.share(total)) == (0.5, 1.0)
+    assert (mean.settings["loss_scale"], total.settings["loss_scale"]) == (0.5, 1.0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from conftest import close
 
+from iclbook.theory import baselines, nonlinear
 from iclcore.heads import risk, spectral, theory
 from iclcore.heads.theory import MultiTask
 
@@ -29,14 +30,14 @@ def test_noisy_labels_of_a_linear_target_are_the_task_itself():
     task = MultiTask((20,), 400, 1.0, noise=4.0)
     omega, mu = (each[0] for each in theory.limit(task))
     exact = risk.exact_loss(task, omega, mu)[0]
-    within(*spectral.nonlinear_loss(task, lambda u: u, omega[0], mu[0], 10_000), exact)
-    found = risk.nonlinear_transfer(task, lambda u: u)
+    within(*nonlinear.measured_loss(task, lambda u: u, omega[0], mu[0], 10_000), exact)
+    found = nonlinear.transfer(task, lambda u: u)
     # to first order in e/L = .7%, and 1/d of what noise leaves alone: 1/(dφ) = 1%
     assert abs(found["loss"] / exact - 1) < 0.02
     # the noise's own part is μ² e σ²/L, whatever the target
     clean = MultiTask((20,), 400, 1.0)
     per = [
-        risk.nonlinear_transfer(each, np.tanh)["variance"] / theory.limit(each)[1][0, 0] ** 2
+        nonlinear.transfer(each, np.tanh)["variance"] / theory.limit(each)[1][0, 0] ** 2
         for each in (task, clean)
     ]
     close(per[0] - per[1], 4.0 * np.e / 400)
@@ -105,7 +106,7 @@ def test_bounds_of_equal_tasks_with_noise():
     """Both ways to write it, and no head beyond I + 1 counts; a factor (e + ρ)/(1 + ρ) below the flow."""
     task = MultiTask((10,) * 3, 100, 2.0, noise=3.0)
     heads = (1, 2, 3, 4, 5)
-    curves = risk.risk_curves(np.array([0.1]), 3, 2.0, 3.0, heads)
+    curves = baselines.risk_curves(np.array([0.1]), 3, 2.0, 3.0, heads)
     for h in heads:
         close(risk.equiangular_bound(task, h) / 6, curves[f"bound, H = {h}"][0])
     close(curves["bound, H = 4"], curves["bound, H = 5"])
@@ -126,7 +127,7 @@ def test_measured_losses_take_noise_length_and_sign():
         mean, error = spectral.measure(task, omega, mu, 10_000, context=length)
         within(mean[0], error[0], exact)
         close(risk.exact_loss(task, -omega[0], -mu[0], length)[0], exact)
-    assert [sum(spectral.chunks(n)) for n in (1, 64, 100, 1000)] == [
+    assert [sum(spectral.chunk_sizes(n)) for n in (1, 64, 100, 1000)] == [
         1,
         64,
         100,

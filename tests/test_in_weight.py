@@ -18,11 +18,13 @@ WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1
 @pytest.mark.parametrize("dim", [2, 5])
 def test_rates_of_each_kind_alone(dim, spectrum):
     task = RegressionTask(dim=dim, context=300, spectrum=spectrum)
-    parts = in_weight.kinds(task, MODEL)
-    context, weights = in_weight.lone_rates(task)
-    close(np.linalg.norm(in_weight.pull(parts.in_context), 2), context)
+    parts = in_weight.populations(task, MODEL)
+    context, weights = in_weight.unmixed_rates(task)
+    close(np.linalg.norm(in_weight.pull_matrix(parts.in_context), 2), context)
     # what the query itself has in S is a part of order 1/N
-    close(np.linalg.norm(in_weight.pull(parts.shared), 2) / weights, 1, within=2 / task.context)
+    close(
+        np.linalg.norm(in_weight.pull_matrix(parts.shared), 2) / weights, 1, within=2 / task.context
+    )
     if spectrum == "white":
         close(weights / context, 1 + dim)
 
@@ -30,7 +32,7 @@ def test_rates_of_each_kind_alone(dim, spectrum):
 def test_the_optimum_of_a_mixture_is_that_of_its_sequences():
     """The kinds' averages, put together at a share, against sequences drawn at this share."""
     task = replace(WHITE, in_context=0.3)
-    mixture = in_weight.kinds(WHITE, MODEL).at(0.3)
+    mixture = in_weight.populations(WHITE, MODEL).mixture(0.3)
     close(mixture.gram, of_population(task, MODEL).gram)
     close(mixture.loss(in_weight.optimum(mixture)), mixture.floor())
     sampled = of_sequences(task.sample(40_000, seed=1), MODEL)
@@ -49,8 +51,8 @@ def test_a_mean_of_averages_has_the_task_that_all_its_parts_have():
 
 
 def test_the_floor_rises_with_the_share():
-    parts = in_weight.kinds(WHITE, MODEL)
-    assert np.all(np.diff([parts.at(share).floor() for share in np.arange(1, 101) / 100]) > 0)
+    parts = in_weight.populations(WHITE, MODEL)
+    assert np.all(np.diff([parts.mixture(share).floor() for share in np.arange(1, 101) / 100]) > 0)
 
 
 def test_the_start_dates_the_escape_and_the_pull_orders_it():
@@ -58,13 +60,13 @@ def test_the_start_dates_the_escape_and_the_pull_orders_it():
     is of the order of a hundredth of that: twice as much is 0.1 of a step in which it grows by a fifth,
     and a line in place of this growth 0.03. Close to the turn on either side the order changes."""
     task = replace(WHITE, dim=2, context=10)
-    parts = in_weight.kinds(task, MODEL)
-    turn = in_weight.turn(parts)
+    parts = in_weight.populations(task, MODEL)
+    turn = in_weight.crossover_share(parts)
     for share, weights_first in ((turn - (1 - turn) / 8, True), (turn + (1 - turn) / 8, False)):
-        mixture, small = parts.at(share), replace(MODEL, init=1e-8)
-        rate = 0.05 / np.linalg.norm(in_weight.pull(mixture), 2)
+        mixture, small = parts.mixture(share), replace(MODEL, init=1e-8)
+        rate = 0.05 / np.linalg.norm(in_weight.pull_matrix(mixture), 2)
         start = small.start(task.dim, seed=1)
-        step = in_weight.leaving_step(small, start, mixture, rate)
+        step = in_weight.escape_step(small, start, mixture, rate)
         run = train(small, mixture, int(1.3 * step), rate, start=start, tests=parts.tests)
         assert abs(measure.fallen(run.loss, 0.01) - step) < 0.13
         falls = [measure.fallen(run.series[test], 1e-3) for test in parts.tests]
@@ -72,26 +74,28 @@ def test_the_start_dates_the_escape_and_the_pull_orders_it():
 
 
 def test_errors_are_those_that_a_run_records():
-    parts = in_weight.kinds(replace(WHITE, context=5), MODEL)
-    run = train(MODEL, parts.at(0.3), 301, 0.01, tests=parts.tests, snapshots=[300])
+    parts = in_weight.populations(replace(WHITE, context=5), MODEL)
+    run = train(MODEL, parts.mixture(0.3), 301, 0.01, tests=parts.tests, snapshots=[300])
     weights = {name: array[0] for name, array in run.snapshots.items()}
-    errors = parts.trained(MODEL, weights)
+    errors = parts.model_errors(MODEL, weights)
     close([errors[test] for test in parts.tests], [run.series[test][-1] for test in parts.tests])
     close(0.3 * errors["in_context"] + 0.7 * errors["shared"], run.loss[-1])
 
 
 def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
     for length, least in ((1, 0.7), (4, 0.2), (20, 0.005)):
-        parts = in_weight.kinds(replace(WHITE, context=length), MODEL)
-        share = in_weight.best_border(parts)
-        errors = parts.errors(in_weight.optimum(parts.at(share)))
+        parts = in_weight.populations(replace(WHITE, context=length), MODEL)
+        share = in_weight.optimum_border(parts)
+        errors = parts.errors(in_weight.optimum(parts.mixture(share)))
         close(
             errors["in_weight"], errors["in_context"], within=1e-6
         )  # the share to 2e-9, times a slope
         assert share > least
-    assert in_weight.border(lambda share: {"in_weight": 1.0, "in_context": 0.5}) == 0
+    assert in_weight.equal_error_share(lambda share: {"in_weight": 1.0, "in_context": 0.5}) == 0
     for step in (0.2, 0.37, 0.61):  # to a tenth of its least, where nothing but halving finds it
-        found = in_weight.border(lambda at: {"in_weight": float(at > step), "in_context": 0.5})  # noqa: B023
+        found = in_weight.equal_error_share(
+            lambda share: {"in_weight": float(share > step), "in_context": 0.5}  # noqa: B023
+        )
         assert abs(found - step) <= 1e-4
 
 

@@ -15,7 +15,7 @@ def test_linear_attention_loss_against_drawn_contexts():
     omega, mu = 0.5 * rng.normal(size=(2, 2, 3))
     weights = {
         name: torch.tensor(w, dtype=torch.float32)
-        for name, w in full_model.start(task, omega, mu).items()
+        for name, w in full_model.decomposable_weights(task, omega, mu).items()
     }
     tokens, query, answer = full_model.sequences(task, 40_000, torch.Generator().manual_seed(0))
     found = full_model.predict(weights, tokens, query, softmax=False)

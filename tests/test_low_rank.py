@@ -6,6 +6,7 @@ import torch
 from conftest import close
 
 from iclbook import measure
+from iclbook.theory import low_rank
 from iclcore import RegressionTask, SeparateAttention, published, theory, train
 
 
@@ -99,13 +100,14 @@ def test_whitened_task_vectors_move_the_top_level_less():
         squares = np.sum(x * w, axis=1) ** 2
         tops.append([squares[:size].mean() for size in sizes])
         powers.append([(w[:size] ** 2 @ task.eigenvalues).mean() for size in sizes])
-    found = np.std(tops, axis=0) / theory.top_spread(task, sizes)
+    exact = low_rank.first_level_deviation(task, sizes)
+    found = np.std(tops, axis=0) / exact
     # 1.3% is one standard error, and the heavy tails of y⁴ add to it; without the whitening's
     # share the second would be 0.93
     close(found, [1, 1], within=0.02)
     # the part of wᵀΛw alone, next to 2 tr² + 4 tr Λ² of normal inputs: of a variance of 3,000 the error
     # is 2.6%, and 1/100 that the set is no larger; of the whole set it is nothing
-    own = sizes * theory.top_spread(task, sizes) ** 2 - 2 - 4 * np.sum(task.eigenvalues**2)
+    own = sizes * exact**2 - 2 - 4 * np.sum(task.eigenvalues**2)
     found = sizes * np.var(powers, axis=0)
     assert abs(found[0] / own[0] - 1) < 3 * 0.026 + 0.01
     close([found[1], own[1]], [0, 0])

@@ -7,7 +7,7 @@ from conftest import close
 from iclbook import measure
 from iclcore import MergedAttention, RegressionTask, published, theory, train
 from iclcore.moments import averages
-from iclcore.theory.in_weight import pull
+from iclcore.theory.in_weight import pull_matrix
 
 MODEL = MergedAttention(heads=8, divisor="context")
 
@@ -55,7 +55,7 @@ def test_a_sample_pulls_harder_than_its_part_in_the_subspace():
     """The time that a hundredfold smaller start costs on data is ln 100 over twice the whole pull."""
     task = RegressionTask(spectrum="white")
     data = published.sample(task, 500, seed=10)
-    whole = pull(averages(data, MODEL))
+    whole = pull_matrix(averages(data, MODEL))
     own = np.trace(whole.reshape(4, 5, 5)[:, :4, -1]) / 2
     most = np.linalg.norm(whole, 2)
     assert most > 1.05 * own

@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import close
 
+from iclbook.theory import optimisers
 from iclcore import (
     CubicMLP,
     MergedAttention,
@@ -302,23 +303,25 @@ def test_decay_compresses_time():
     model, decay = SeparateAttention(heads=4, init=3e-3), 1e-3
     start = model.start(4, seed=1)
     times = 0.02 * np.array(crossings(train(model, FOUR, 35_000, 0.02, start=start)))
-    rule, levels = GradientDescent(weight_decay=decay), theory.decayed_losses(FOUR, decay)
+    rule, levels = GradientDescent(weight_decay=decay), optimisers.decayed_losses(FOUR, decay)
     run = train(model, FOUR, 56_000, 0.02, start=start, optimizer=rule)
-    found, told = 0.02 * np.array(crossings(run, levels)), theory.decayed_time(times, decay)
+    found, told = 0.02 * np.array(crossings(run, levels)), optimisers.decayed_time(times, decay)
     # what is learned keeps a force of γ/(2s), that share of the drive a that is left
-    most = decay / (2 * theory.decayed_limit(FOUR, decay) * theory.rates(FOUR)[0]).min()
+    most = decay / (2 * optimisers.decayed_head_limit(FOUR, decay) * theory.rates(FOUR)[0]).min()
     assert most < 0.01 and np.abs(found / told - 1).max() < most
     late = train(model, FOUR, 20_000, 0.02, start=start, optimizer=replace(rule, weight_decay=0.01))
-    assert np.isfinite(theory.decayed_time(times, 0.01)).tolist() == [True, False, False, False]
-    close(late.loss[-1], theory.decayed_losses(FOUR, 0.01)[1], within=1e-6)  # and there it stays
+    assert np.isfinite(optimisers.decayed_time(times, 0.01)).tolist() == [True, False, False, False]
+    close(
+        late.loss[-1], optimisers.decayed_losses(FOUR, 0.01)[1], within=1e-6
+    )  # and there it stays
 
 
 @pytest.mark.parametrize("divisor", ["one", "context"])
 def test_heads_rest_where_decay_holds_them(divisor):
     """The gradient and the decay cancel, with the first m eigenvectors learned, at the loss that is told."""
     model, decay = SeparateAttention(heads=4, divisor=divisor), 0.01
-    ends = theory.decayed_limit(FOUR, decay, divisor)
-    for m, level in enumerate(theory.decayed_losses(FOUR, decay, divisor)):
+    ends = optimisers.decayed_head_limit(FOUR, decay, divisor)
+    for m, level in enumerate(optimisers.decayed_losses(FOUR, decay, divisor)):
         weights = {name: np.zeros_like(array) for name, array in model.start(4).items()}
         for h in range(m):
             weights["key"][h, 0, :4] = weights["query"][h, 0, :4] = (
@@ -335,28 +338,28 @@ def test_heads_rest_where_decay_holds_them(divisor):
 
 
 def test_decay_has_a_limit_for_each_eigenvector():
-    limit = theory.decay_limit(FOUR)
+    limit = optimisers.largest_decay(FOUR)
     assert (np.diff(limit) < 0).all()
     for d, most in enumerate(limit):
         assert (
-            theory.decayed_limit(FOUR, 0.999 * most)[d]
+            optimisers.decayed_head_limit(FOUR, 0.999 * most)[d]
             > 0
-            == theory.decayed_limit(FOUR, 1.001 * most)[d]
+            == optimisers.decayed_head_limit(FOUR, 1.001 * most)[d]
         )
 
 
 def test_adam_grows_in_a_straight_line():
     """√5 a step while its memory of squares is longer than the run, 1 once it is far shorter."""
-    blind = theory.adam_growth(3000, Adam(beta1=0.0, beta2=1 - 1e-9))
+    blind = optimisers.adam_growth(3000, Adam(beta1=0.0, beta2=1 - 1e-9))
     assert abs(np.diff(blind)[-1] / np.sqrt(5) - 1) < 0.01
-    long = theory.adam_growth(100_000)  # 1,000 steps of memory: squares as of 1,000 steps ago
+    long = optimisers.adam_growth(100_000)  # 1,000 steps of memory: squares as of 1,000 steps ago
     assert abs(np.diff(long)[-1] - (1 - 0.01) ** -2) < 0.005
 
 
 @pytest.mark.parametrize("heads, lr", [(1, 1e-3), (4, 1e-3), (8, 1e-3), (4, 3e-4)])
 def test_adam_waits_for_its_rate_alone(heads, lr):
     """The first drop, from starts a hundredfold apart: for gradient descent so are its waits."""
-    told, found = theory.adam_drop(FOUR, heads, lr), []
+    told, found = optimisers.adam_drop(FOUR, heads, lr), []
     for init in (1e-2, 1e-3, 1e-4):
         model = SeparateAttention(heads=heads, init=init)
         runs = [train(model, FOUR, int(2 * told), lr, seed=s, optimizer=Adam()) for s in range(3)]

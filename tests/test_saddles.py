@@ -5,6 +5,7 @@ from conftest import close
 from scipy.optimize import brentq
 
 from iclbook import measure
+from iclbook.theory import rank_one
 from iclcore import RegressionTask, SeparateAttention, theory, train
 from iclcore.engines.linear import gradient
 from iclcore.moments import averages, coefficients
@@ -62,7 +63,7 @@ def test_close_eigenvalues_may_be_learned_out_of_order():
 
 
 def test_regression_proper_and_the_fixed_points():
-    """Both closed forms against least squares on the first m coordinates of 20,000 contexts."""
+    """Both closed forms_prediction against least squares on the first m coordinates of 20,000 contexts."""
     task, n = RegressionTask(dim=3, context=9), 9
     lam, rng = task.eigenvalues, np.random.default_rng(0)
     x, w = rng.standard_normal((20_000, n, 3)) * np.sqrt(lam), rng.standard_normal((20_000, 3))
@@ -75,7 +76,7 @@ def test_regression_proper_and_the_fixed_points():
             np.einsum("pni,pnj->pij", x[:, :, :m], x[:, :, :m]), xy[:, :, None]
         )[..., 0]
         fixed[:, :m] = gains[:m] * xy / n
-        loss, distance = theory.regression(task, m)
+        loss, distance = rank_one.regression(task, m)
         for got, wanted in ((fitted - w, loss), (fitted - fixed, distance**2)):
             squares = got**2 @ lam
             assert abs(squares.mean() - wanted) < 4 * squares.std() / np.sqrt(len(w))
@@ -84,13 +85,13 @@ def test_regression_proper_and_the_fixed_points():
 def test_regression_proper_with_few_examples():
     """The mean of an inverse Wishart matrix is infinite for N = m + 1 and below; without noise ŵ = w."""
     short, n = RegressionTask(dim=3, context=3), 3
-    assert [theory.regression(short, m).loss for m in (2, 3)] == [np.inf, 0]
-    assert np.isnan(theory.regression(RegressionTask(dim=3, context=2), 3)).all()
+    assert [rank_one.regression(short, m).loss for m in (2, 3)] == [np.inf, 0]
+    assert np.isnan(rank_one.regression(RegressionTask(dim=3, context=2), 3)).all()
     lam, rng = short.eigenvalues, np.random.default_rng(0)
     x, w = rng.standard_normal((20_000, n, 3)) * np.sqrt(lam), rng.standard_normal((20_000, 3))
     fixed = theory.learned(short, "context") * np.einsum("pnd,pne,pe->pd", x, x, w) / n
     squares = (w - fixed) ** 2 @ lam
-    distance = theory.regression(short, 3).distance
+    distance = rank_one.regression(short, 3).distance
     assert abs(squares.mean() - distance**2) < 4 * squares.std() / np.sqrt(len(w))
 
 
@@ -146,13 +147,14 @@ def test_a_head_whose_key_is_its_value_rests_on_a_saddle_of_its_own():
 
 
 def test_distance_is_what_predictions_differ_by():
-    """rms against the answers themselves of 20,000 contexts, to four standard errors."""
+    """rms_prediction against the answers themselves of 20,000 contexts, to four standard errors."""
     task = RegressionTask(dim=3, context=9)
     first, _, last = task.eigenvectors.T
     data, matrix = task.sample(20_000, seed=1), np.outer(first, last)  # β and x_q apart
     beta = np.einsum("pnd,pn->pd", data.x[:, :-1], data.y[:, :-1, 0])
     squares = np.einsum("pa,ab,pb->p", beta, matrix, data.x[:, -1]) ** 2
-    assert abs(squares.mean() - theory.rms(task, matrix) ** 2) < 4 * squares.std() / np.sqrt(20_000)
+    error = squares.std() / np.sqrt(20_000)
+    assert abs(squares.mean() - rank_one.rms_prediction(task, matrix) ** 2) < 4 * error
 
 
 def test_predictors_are_what_a_run_computes():

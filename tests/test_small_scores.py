@@ -95,7 +95,9 @@ def test_escape_is_predicted(kind, rate, data):
     """A tenth of the loss is not infinitely little: within 3%, and without the drag not within 5%."""
     drive, drag, power = measure.small_scores(data)
     start = kind(heads=6, init=1e-3 if kind is MergedAttention else 2e-2).start(4, seed=1)
-    expected, undragged = (theory.escape_from(drive, each, power, start, 0.1) for each in (drag, 0))
+    expected, undragged = (
+        theory.early_escape(drive, each, power, start, 0.1) for each in (drag, 0)
+    )
     run = train(kind(heads=6, softmax=True), data, int(1.2 * expected / rate), rate, start=start)
     left = measure.crossing(run.time, run.loss, 0.9 * run.loss[0])
     assert abs(expected / left - 1) < 0.03 < 0.05 < abs(undragged / left - 1), (

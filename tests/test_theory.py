@@ -73,6 +73,19 @@ def test_plateaus_are_losses_of_pcr(divisor, every_length, noise):
             close(theory.plateau_losses(each), theory.plateau_losses(task))
 
 
+def test_levels_of_models_with_two_outputs():
+    """Where training ends on them is in test_cli. A head with one key label learns for one output."""
+    losses = theory.plateau_losses(task := RegressionTask(dim=3, outputs=2))
+    number, level = theory.plateau_levels(SeparateAttention(heads=2), task)
+    close(number, [0, 0.5, 1, 1.5, 2])
+    between = (losses[:2] + losses[1:3]) / 2
+    close(level, [losses[0], between[0], losses[1], between[1], losses[2]])
+    for model, part in ((MergedAttention(), 1), (CubicMLP(), 0.5)):
+        number, level = theory.plateau_levels(model, task)
+        close(number, [0, 3 * part])
+        close(level, [losses[0], losses[0] + part * (losses[3] - losses[0])])
+
+
 def assert_first_order(gaps):
     """A tenth of the learning rate, a tenth of the gap, to a relative lr: 1 and 100 are other orders."""
     assert 8 < gaps[0] / gaps[1] < 12, gaps
@@ -336,6 +349,14 @@ def test_a_rank_beyond_the_dimension_has_the_same_edge():
 
 
 def test_refusals():
+    for call in (
+        lambda: theory.head_course(TASK, 5, np.array([1.0]), 0.1),
+        lambda: theory.escape_time(TASK, 5, 0.1),
+    ):
+        with pytest.raises(ValueError, match="component takes a whole number from 1 to 4, not 5"):
+            call()
+    with pytest.raises(ValueError, match="tokens takes a finite number above 0"):
+        theory.ridge_predictor(TASK, 0)
     with pytest.raises(ValueError, match="in_context takes 1"):
         theory.plateau_losses(RegressionTask(in_context=0.5))
     with pytest.raises(ValueError, match="whose task is known"):

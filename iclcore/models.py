@@ -236,4 +236,4 @@ def predictor(factors: Factors) -> np.ndarray:
     return np.einsum("...hda,...h->...ad", w[..., : w.shape[-2]], v[..., 0, -1])
 
 
-unscored = scoring_gradients  # until the engines have the new name
+unscored = scoring_gradients  # until the softmax engine has the new name

@@ -15,7 +15,7 @@ from iclcore import SeparateAttention, published
 from iclcore.cli.flags import build_parser
 from iclcore.cli.train import plan_of
 from iclcore.engines.autograd import PublishedEngine
-from iclcore.sweep.plan import carry_out, prepare
+from iclcore.sweep import carry_out, prepare
 from iclcore.threads import one_torch_thread
 from iclcore.trainer import train
 

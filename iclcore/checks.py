@@ -126,6 +126,3 @@ def fits_in_memory(name: str, size: int) -> None:
         if size > memory:
             needed, there = f"{size / 1e9:.3g} GB", f"{memory / 1e9:.3g} GB"
             raise BadValue(name, f"takes less: this needs {needed} and the machine has {there}")
-
-
-said, share = shown, fraction  # until the other modules have the new names

@@ -229,17 +229,16 @@ def _advance(
 def _problem(history: History, data: Data) -> str | None:
     """Say at which step the loss rose or stopped being finite, and what to do about it."""
     if history.ended == "diverged":
-        problem = f"the loss stopped being finite at step {history.steps[-1]}"
+        problem = f"stopped being finite at step {history.steps[-1]}"
     elif history.first_rise is not None:
-        problem = f"the loss rose at step {history.first_rise}"
+        problem = f"rose at step {history.first_rise}"
     else:
         return None
     advice = "a smaller one"
     if history.optimizer == PLAIN and "batch" not in history.settings:
+        advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
         if isinstance(data, RegressionTask):
             advice = "less than iclcore.stability.stable_rate(task, model)"
-        else:
-            advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
     if isinstance(data, Sequences) and data.starts and history.engine != "published":
         advice += '; engine="published" repeats the authors\' run bit by bit'
-    return f"{problem}, because lr = {history.lr:g} is too large: take {advice}"
+    return f"the loss {problem}, because lr = {history.lr:g} is too large: take {advice}"

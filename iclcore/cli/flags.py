@@ -24,6 +24,7 @@ FLAGS = {
     "steps": "--epoch",
     "every_length": "--vary_len",
     "values": "--track_value",
+    "plans": "--grid",
 }
 
 

@@ -7,35 +7,32 @@ import time
 from collections.abc import Sequence
 from itertools import product
 
-from iclcore.checks import BadValue, whole
+from iclcore.checks import BadValue
 from iclcore.cli.flags import Parser, train_flags, unknown_flag
 from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
 from iclcore.extras import needs
-from iclcore.sweep import Plan, sweep
+from iclcore.sweep import ClusterLost, Plan, sweep
 
 MOST_RUNS = 100_000  # more files in a folder are a slip of the finger
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.jobs is not None:
-        whole("jobs", options.jobs)
-        if options.scheduler:
-            raise BadValue("jobs", "goes without --scheduler, which has as many workers as it has")
+    if options.jobs is not None and options.scheduler:
+        raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
     clock = time.perf_counter()
     plans = plans_of(options)
     with needs("cluster"):  # before the first run
         from iclcore.cli import plots
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
-    except KeyboardInterrupt:
-        line = f"interrupted; finished runs are kept in {options.out}: run it again to go on"
-        print(line, file=sys.stderr)
-        return 130
+    except ClusterLost as error:
+        print(error, file=sys.stderr)
+        return 3
     save_picture(plots.swept(swept), options.out / "figure.png")
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     ends = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    print(f"{len(plans)} runs, {swept.found} of them found in {options.out}: {ends}")
+    print(f"{len(plans)} runs, {swept.reused} of them found in {options.out}: {ends}")
     seconds = time.perf_counter() - clock
     print(f"{options.out / 'table.csv'} has a row for each; {seconds:.3g} s")
     return 0 if counts["finished"] == len(plans) else 3

@@ -9,15 +9,6 @@ from pathlib import Path
 from iclcore import __version__
 
 PACKAGES = ("numpy", "numba", "scipy", "torch")
-<<<<<<< HEAD
-# the modules that a run's numbers go through
-SOURCES = (
-    "engines/autograd", "engines/linear", "engines/lanes", "engines/population", "engines/query_row",
-    "engines/softmax", "loops", "models", "modules", "moments", "optimisers", "published",
-    "sweep", "task", "theory/linear", "threads", "trainer",
-)  # fmt: skip
-=======
->>>>>>> b
 
 
 def versions() -> dict[str, str]:

@@ -7,38 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-from attack.conftest import inputs, share
-from iclcore import History, MergedAttention, RegressionTask, SeparateAttention, Sequences, train
-from iclcore.cli import main
-from iclcore.files import DamagedFile
-from iclcore.sweep import sweep
-from iclcore.sweep import Plan, grid
-
-HARM = st.one_of(
-    st.tuples(st.just("flip"), st.integers(0, 10**6), st.integers(0, 7)),
-    st.tuples(st.just("cut"), st.integers(0, 10**6), st.just(0)),
-    st.tuples(st.just("join"), st.integers(0, 10**6), st.integers(1, 40)),
-    st.tuples(st.just("zero"), st.integers(0, 10**6), st.integers(1, 40)),
-)
-
-
-def harmed(content: bytes, kind: str, place: int, number: int) -> bytes:
-    """A bit flipped, the end lost, a piece twice, a piece of zeros."""
-    data, place = bytearray(content), place % len(content)
-    if kind == "flip":
-        data[place] ^= 1 << number
-    elif kind == "cut":
-        del data[place:]
-    elif kind == "join":
-        data[place:place] = data[place : place + number]
-    else:
-        data[place : place + number] = bytes(len(data[place : place + number]))
-    return bytes(data)
-=======
 from iclcore import History, RegressionTask, SeparateAttention, train
 from iclcore.files import DamagedFile, read_npz
->>>>>>> b
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,7 @@ from iclcore.cli.flags import Parser, train_flags, unknown_flag
 from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
 from iclcore.extras import needs
-from iclcore.sweep import ClusterLost, Plan, sweep
-
-MOST_RUNS = 100_000  # more files in a folder are a slip of the finger
+from iclcore.sweep import MOST_PLANS, ClusterLost, Plan, sweep
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,8 +54,8 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
             raise BadValue("grid", f"has --{name}, which has another value elsewhere")
         axes[action] = axis_values(values)
     runs = math.prod(len(values) for values in axes.values())
-    if runs > MOST_RUNS or not axes:
-        raise BadValue("grid", f"takes from 1 to {MOST_RUNS:,} runs, not {runs if axes else 0:,}")
+    if not 1 <= runs <= MOST_PLANS:
+        raise BadValue("grid", f"takes from 1 to {MOST_PLANS:,} runs, not {runs:,}")
     plans = []
     for values in product(*axes.values()):
         point = [f"{a.option_strings[0]}={v}" for a, v in zip(axes, values, strict=True)]
@@ -74,17 +72,13 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
 
 
 def axis_values(text: str) -> Sequence:
-    """Return the values of one axis: FIRST:END, FIRST:END:STEP, or a list."""
+    """Return the values of one axis: a range FIRST:END or FIRST:END:STEP, or a list."""
     if ":" not in text:
-        values = text.split(",")
-        if "" in values or len(set(values)) < len(values):
-            raise BadValue("grid", f"takes a list of different values, not {text!r}")
-        return values
+        return text.split(",")
     try:
-        numbers = range(*(int(part) for part in text.split(":")))
-        if 0 < len(numbers) <= MOST_RUNS:
-            return numbers
+        numbers = range(*map(int, text.split(":")))
+        len(numbers)  # raises OverflowError if there are too many
+        return numbers
     except (TypeError, ValueError, OverflowError):
-        pass
-    takes = f"a range FIRST:END or FIRST:END:STEP of 1 to {MOST_RUNS:,} numbers"
-    raise BadValue("grid", f"takes {takes}, not {text!r}")
+        takes = "a range of whole numbers FIRST:END or FIRST:END:STEP"
+        raise BadValue("grid", f"takes {takes}, not {text!r}") from None

@@ -155,7 +155,7 @@ def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> 
 
 
 def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
-    """Check that the data are finite and fit the engine, the model and each other."""
+    """Check that the data fit the engine, the model and each other."""
     for name in tests:
         if not name.isidentifier() or name in RECORDED or name.rpartition("_")[2].isdigit():
             takes = "takes names that can head a column: no number at the end, and not one of "

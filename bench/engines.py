@@ -30,6 +30,7 @@ def published_run(case: tuple) -> dict:
     moments = of_sequences(draw, model)
     seconds["moments"] = time.perf_counter() - clock
     descent = MomentEngine(model, draw.starts(model), moments, [], lr)
+    descent.load()
     clock = time.perf_counter()
     descent.advance(steps)
     seconds["descent"] = time.perf_counter() - clock

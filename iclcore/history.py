@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from iclcore.files import read_npz, reading, write_whole
+from iclcore.files import read_arrays, reading, write_whole
 from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
 from iclcore.task import RegressionTask
@@ -216,22 +216,25 @@ class History:
 
     def to_npz(self, path: str | Path) -> None:
         """Write everything, weights included."""
-        arrays = {"steps": self.steps, "kept": self.kept, "record": json.dumps(self.record())}
+        arrays = {"steps": self.steps, "kept": self.kept}
         for group in GROUPS:
             arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}
-        write_whole(path, lambda file: np.savez_compressed(file, **arrays))
+        # the names of the arrays, because a zip has a checksum of each file but none of its directory
+        record = json.dumps(self.record() | {"arrays": list(arrays)})
+        write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
         """Return the run in an npz file, or raise DamagedFile."""
-        arrays = read_npz(path)
+        arrays = read_arrays(path)
         with reading(path, "npz file of a run"):
-            record, steps = json.loads(arrays.pop("record").item()), arrays.pop("steps")
+            record = json.loads(arrays["record"].item())
             groups: dict[str, Arrays] = {group: {} for group in GROUPS}
-            for key in [key for key in arrays if "/" in key]:
-                group, name = key.split("/", 1)
-                groups[group][name] = arrays.pop(key)
-            return cls._read(record, steps, kept=arrays["kept"], **groups)
+            for key in record["arrays"]:
+                group, _, name = key.partition("/")
+                if name:
+                    groups[group][name] = arrays[key]
+            return cls._read(record, arrays["steps"], kept=arrays["kept"], **groups)
 
     @classmethod
     def _read(cls, record: dict, steps: np.ndarray, series: Arrays, **arrays: Any) -> "History":

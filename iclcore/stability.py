@@ -11,20 +11,12 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from iclcore import moments
 from iclcore.checks import SINGLE, BadValue, instance, whole
 from iclcore.engines import choose
 from iclcore.engines.base import flat, parted
 from iclcore.models import Factors, Model, trainable
-from iclcore.moments import (
-    Data,
-    Features,
-    Moments,
-    averages,
-    coefficients,
-    features,
-    of_population,
-    rates,
-)
+from iclcore.moments import Data, Features, Moments
 from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import delayed_interrupt, train
 
@@ -45,8 +37,8 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     instance("task", task, RegressionTask)
     if not model.linear:
         raise BadValue("model", "takes a linear one; monotone_rate takes softmax attention too")
-    slope = jacobian(balanced_end(task, model), features(model, task.dim, task.outputs))
-    gram = np.kron(np.eye(task.outputs), of_population(task, model).gram) / task.outputs
+    slope = jacobian(balanced_end(task, model), moments.features(model, task.dim, task.outputs))
+    gram = np.kron(np.eye(task.outputs), moments.of_population(task, model).gram) / task.outputs
     return float(1 / np.linalg.eigvalsh(slope.T @ gram @ slope)[-1])
 
 
@@ -92,8 +84,8 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
         from iclcore.engines.linear import gradient
 
         choose(model, "moments", None if isinstance(data, Moments) else (data.dim, data.outputs))
-        moments = averages(data, model)
-        return moments, lambda factors: gradient(factors, moments)
+        averages = moments.averages(data, model)
+        return averages, lambda factors: gradient(factors, averages)
     instance("data", data, Sequences)
     from iclcore.engines.autograd import gradient_of
 
@@ -132,7 +124,7 @@ def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weig
     columns = []
     for place, factor in enumerate(factors):  # c is linear in each factor: its slope is c of units
         units = np.eye(factor.size).reshape(-1, *factor.shape)
-        slopes = coefficients((*factors[:place], units, *factors[place + 1 :]), features)
+        slopes = moments.coefficients((*factors[:place], units, *factors[place + 1 :]), features)
         columns.extend(slopes.reshape(factor.size, -1))
     return np.stack(columns, axis=1)
 
@@ -144,14 +136,14 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
     per head, the largest first. Each output has heads of its own. A cubic model has heads only for the
     last output, whose β it reads.
     """
-    a, b = rates(replace(task, in_context=1.0), model.divisor)
+    a, b = moments.rates(replace(task, in_context=1.0), model.divisor)
     gains = a / b  # M at the minimum, along each eigenvector
     outputs, dim = task.outputs, task.dim
     low_rank = hasattr(model, "rank")  # else a head holds a whole matrix
     rank = min(model.rank, dim) if low_rank else dim  # a further row is zero, and no step moves it
     groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
     groups = groups[: max(1, model.heads // outputs)]
-    width = features(model, dim, outputs).pair.shape
+    width = moments.features(model, dim, outputs).pair.shape
     taught = [outputs - 1] if model.cubic else range(outputs)
     heads = len(groups) * len(taught)
     v = np.zeros((heads, outputs, width[1]))

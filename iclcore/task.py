@@ -78,6 +78,7 @@ class Sequences:
     task: "RegressionTask | None" = None
     starts: "Callable[[Model], Weights] | None" = field(default=None, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
+    finite = True  # until no module asks for it
 
     def __post_init__(self) -> None:
         x, y = numbers("x", self.x), numbers("y", self.y)

@@ -70,10 +70,10 @@ def train(
     task = data if isinstance(data, RegressionTask) else None
     sizes = None if isinstance(data, Moments) else (data.dim, data.outputs)
     engine = choose(model, engine, sizes, task, optimizer)
-    _check_data(model, data, tests, engine)
     fresh = {} if batch is None else {"batch": int(whole("batch", batch))}
     if fresh and not (task and engine == "moments"):
         raise BadValue("batch", "takes a task as data, from which to draw, and a linear model")
+    _check_data(model, data, tests, engine)
     weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
     settings |= describe(*filter(None, [task or data.task, model, optimizer]))
@@ -231,17 +231,16 @@ def _advance(
 def _problem(history: History, data: Data) -> str | None:
     """Say at which step the loss rose or stopped being finite, and what to do about it."""
     if history.ended == "diverged":
-        problem = f"the loss is no longer finite at step {history.steps[-1]}"
+        problem = f"stopped being finite at step {history.steps[-1]}"
     elif history.first_rise is not None:
-        problem = f"the loss rises at step {history.first_rise}"
+        problem = f"rose at step {history.first_rise}"
     else:
         return None
     advice = "a smaller one"
     if history.optimizer == PLAIN and "batch" not in history.settings:
+        advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
         if isinstance(data, RegressionTask):
             advice = "less than iclcore.stability.stable_rate(task, model)"
-        else:
-            advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
     if isinstance(data, Sequences) and data.starts and history.engine != "published":
         advice += '; engine="published" repeats the authors\' run bit by bit'
-    return f"{problem}, because lr = {history.lr:g} is too large: take {advice}"
+    return f"the loss {problem}, because lr = {history.lr:g} is too large: take {advice}"

@@ -12,7 +12,7 @@ from conftest import close
 from pace import slow
 
 from iclcore import SeparateAttention, published
-from iclcore.cli import build_parser
+from iclcore.cli.flags import build_parser
 from iclcore.cli.train import plan_of
 from iclcore.engines.autograd import PublishedEngine
 from iclcore.sweep.plan import carry_out, prepare

@@ -41,7 +41,7 @@ def test_a_seed_is_the_published_curve(path, in_folder, capsys):
     assert history.settings["loss"] == "mean over contexts and tasks"
     limit = risk.exact_loss(task, *(each.diagonal() for each in theory.limit(task))).mean()
     # The command prints the mean of the last 200 batches beside the limit, in the same unit.
-    last = f"{history.loss[-200:].mean():.3f}, limit of one head a task {limit:.3f}\n"
+    last = f"{history.loss[-200:].mean():.3f}, limit of one head per task {limit:.3f}\n"
     assert f"(mean over contexts and tasks) {last}" in capsys.readouterr().out
     # Random numbers are the same on every machine, but sums of float32 are not. Each step rounds a weight
     # of at most 1.4 by 2⁻²⁴ of itself. If all errors have one sign, the products ω and μ are off by

@@ -131,7 +131,7 @@ def test_floor_is_computed_when_it_is_asked_for(monkeypatch):
 def test_divergence_ends_the_run():
     model = MergedAttention(heads=4, init=0.3)
     for engine in ("auto", "autograd"):
-        with pytest.warns(UserWarning, match="no longer finite at step .*monotone_rate"):
+        with pytest.warns(UserWarning, match="stopped being finite at step .*monotone_rate"):
             history = train(model, TASK.sample(30), 5000, 5.0, engine=engine)
         assert history.ended == "diverged" and len(history.loss) < 5000
         assert np.isfinite(history.loss[:-1]).all() and not np.isfinite(history.loss[-1])
@@ -157,9 +157,9 @@ def test_a_warning_names_the_step_at_which_the_loss_rises():
     assert history.loss[step + 1] > history.loss[step]
     assert (np.diff(history.loss[: step + 1]) <= 0).all()
     (message,) = (str(each.message) for each in warned)
-    assert f"rises at step {step}," in message and "monotone_rate" in message
+    assert f"rose at step {step}," in message and "monotone_rate" in message
     assert message.endswith('engine="published" repeats the authors\' run bit by bit')
-    with pytest.warns(UserWarning, match="rises at step .* finds one$"):
+    with pytest.warns(UserWarning, match="rose at step .* finds one$"):
         train(model, draw, 2000, 0.1, engine="published")
 
 

@@ -1,12 +1,11 @@
 """The base class of the engines, and two helpers that turn weights into one vector and back."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from iclcore.models import Model, Weights
-from iclcore.optimisers import PLAIN, Optimizer
+from iclcore.optimisers import PLAIN
 
 
 class Engine:
@@ -20,13 +19,7 @@ class Engine:
     floor: float | None = None
 
     def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Any,
-        tests: list,
-        lr: float,
-        optimizer: Optimizer = PLAIN,
+        self, model: Model, weights: Weights, train, tests: list, lr: float, optimizer=PLAIN
     ):
         self.model, self.given, self.lr, self.optimizer = model, weights, lr, optimizer
         self.views = model.factors(weights, train.dim)
@@ -35,7 +28,7 @@ class Engine:
                 raise TypeError(f"{type(model).__name__}.factors must return views of the weights")
         self.prepare(train, tests)
 
-    def prepare(self, train: Any, tests: list) -> None:
+    def prepare(self, train, tests: list) -> None:
         """Compute what the steps need from the data."""
         raise NotImplementedError
 

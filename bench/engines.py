@@ -7,9 +7,9 @@ import numpy as np
 from bench import machine
 from bench.naive import best_seconds, step_seconds
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, published
-from iclcore.engines.autograd import AutogradDescent
-from iclcore.engines.linear import MomentDescent
-from iclcore.engines.softmax import RowDescent
+from iclcore.engines.autograd import AutogradEngine
+from iclcore.engines.linear import MomentEngine
+from iclcore.engines.softmax import SoftmaxEngine
 from iclcore.models import Model, Weights
 from iclcore.moments import Moments, of_population, of_sequences
 from iclcore.task import Sequences
@@ -29,7 +29,8 @@ def published_run(case: tuple) -> dict:
     clock = time.perf_counter()
     moments = of_sequences(draw, model)
     seconds["moments"] = time.perf_counter() - clock
-    descent = MomentDescent(model, draw.start(model), moments, [], lr)
+    descent = MomentEngine(model, draw.starts(model), moments, [], lr)
+    descent.load()
     clock = time.perf_counter()
     descent.advance(steps)
     seconds["descent"] = time.perf_counter() - clock
@@ -47,7 +48,7 @@ def against_naive(case: tuple, row: dict, times: int) -> dict:
     """What the naive step, timed here and now, would take for a published run, and how many times more."""
     task, model, sequences, steps, lr = case
     draw = published.sample(task, sequences)
-    naive = step_seconds(model, draw.start(model), draw, lr, times)
+    naive = step_seconds(model, draw.starts(model), draw, lr, times)
     return {
         "naive_step": naive,
         "naive_hours": naive * steps / 3600,
@@ -60,10 +61,10 @@ def softmax(sequences: int) -> dict:
     """The first published command with --softmax: naive, plain torch on the query's row, fused."""
     task, model = FIRST[0], MergedAttention(heads=8, init=1e-6, softmax=True)
     draw = published.sample(task, sequences)
-    naive = step_seconds(model, draw.start(model), draw, 1e-3, 5)
-    torch_rows = AutogradDescent(model, draw.start(model), draw, [], 1e-3)
+    naive = step_seconds(model, draw.starts(model), draw, 1e-3, 5)
+    torch_rows = AutogradEngine(model, draw.starts(model), draw, [], 1e-3)
     plain = best_seconds(lambda: torch_rows.advance(3), 3) / 3
-    fused, threads = row_step(model, draw.start(model), draw, 30)
+    fused, threads = row_step(model, draw.starts(model), draw, 30)
     # per head and token E in each of score, context, pull and slope's return, 6 for the exponential
     tokens, size = task.context + 1, task.dim + 1
     products = sequences * model.heads * (tokens * (4 * size + 6) + 3 * task.dim * size)
@@ -74,14 +75,14 @@ def softmax(sequences: int) -> dict:
 
 def row_step(model: Model, start: Weights, data: Sequences, steps: int) -> tuple[float, int]:
     """Seconds of a step of the fused pass, and on how many threads."""
-    rows = RowDescent(model, start, data, [], 1e-3)
+    rows = SoftmaxEngine(model, start, data, [], 1e-3)
     return best_seconds(lambda: rows.advance(steps), 10) / steps, rows.row.threads
 
 
 def step_time(model: Model, moments: Moments, steps: int) -> float:
     """Seconds a compiled step, from a start that stays finite."""
     start = model.start(moments.features.dim, len(moments.cross))
-    descent = MomentDescent(model, start, moments, [], 1e-4)
+    descent = MomentEngine(model, start, moments, [], 1e-4)
     return best_seconds(lambda: descent.advance(steps), 7) / steps
 
 

@@ -6,7 +6,7 @@ It forms all N + 1 rows of attention for every head, although the loss reads the
 import time
 from collections.abc import Callable
 
-from iclcore.engines.autograd import PublishedDescent
+from iclcore.engines.autograd import PublishedEngine
 from iclcore.models import Model, Weights
 from iclcore.task import Sequences
 
@@ -15,7 +15,7 @@ def step_seconds(
     model: Model, weights: Weights, data: Sequences, lr: float, times: int = 3
 ) -> float:
     """Seconds of one full-batch step, the best of ``times`` after a first one."""
-    descent = PublishedDescent(model, weights, data, [], lr)
+    descent = PublishedEngine(model, weights, data, [], lr)
     return best_seconds(lambda: descent.advance(1), times)
 
 

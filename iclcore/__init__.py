@@ -1,13 +1,14 @@
 """Training dynamics of in-context learning: tasks, models, exact training, theory.
 
-Names are loaded when first used, so that ``import iclcore`` is cheap and never loads torch.
+Names are loaded when they are first used, so that ``import iclcore`` is fast and never loads torch.
 """
 
 from importlib import import_module
 
 __version__ = "0.1.0"
 
-_HOMES = {
+# Where each public name is defined. ``train`` is the function, so its module cannot be named train too.
+_MODULE_OF = {
     "RegressionTask": "task",
     "Sequences": "task",
     "MergedAttention": "models",
@@ -19,16 +20,17 @@ _HOMES = {
     "Adam": "optimisers",
     "train": "trainer",
 }
-_ROOMS = ("heads", "moments", "published", "theory")
+_MODULES = ("heads", "moments", "published", "theory")
 
-__all__ = [name for name in (*_HOMES, *_ROOMS) if name != "published"]  # which loads torch
+# ``published`` is left out, because ``from iclcore import *`` would load torch.
+__all__ = [name for name in (*_MODULE_OF, *_MODULES) if name != "published"]
 
 
 def __getattr__(name: str):
-    if name in _HOMES:
-        value = getattr(import_module(f"iclcore.{_HOMES[name]}"), name)
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"iclcore.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"iclcore.{name}")
     raise AttributeError(f"module 'iclcore' has no attribute {name!r}")

@@ -1,16 +1,16 @@
-"""Libraries that only some runs take. Where one is missing, a line says what brings it."""
+"""Optional libraries: where one is missing, one line says which extra of this package installs it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class MissingExtra(ModuleNotFoundError):
-    """A library that none of the installed extras brought."""
+    """An optional library is not installed."""
 
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """What is imported inside comes with an extra of this package; the outermost one is named."""
+    """Turn a failing import inside into a MissingExtra that names this extra."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,16 +1,17 @@
-"""What a training run leaves behind, and how it travels to CSV and npz and back."""
+"""The result of a training run, and its files: npz with everything, or CSV without the weights."""
 
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
 
-from iclcore.files import Arrays, Damaged, read_csv, read_npz, reading, write_csv, write_npz
+from iclcore.files import read_npz, reading, write_whole
 from iclcore.models import MODELS, Model, predictor
-from iclcore.optimisers import OPTIMIZERS, Optimizer
+from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
 
@@ -18,118 +19,149 @@ if TYPE_CHECKING:
     from iclcore.heads.theory import MultiTask
     from iclcore.moments import Moments
 
-SERIES = "series"
-WEIGHTS = ("start", "snapshots", "final")
-ENDS = ("finished", "interrupted", "diverged")
-
-
-def short(value: object) -> str:
-    """As it is read: 17 digits of each number of a basis are a wall."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(short, value))}]"
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+Arrays = dict[str, np.ndarray]
+GROUPS = ("series", "start", "snapshots", "final")  # the fields that are dicts of arrays
+# A rise of the loss is rounding if it is below this, relative to the largest loss so far.
+FLOAT64_ROUNDING, FLOAT32_ROUNDING = 1e-11, 1e-6
+FLOAT32_ENGINES = ("softmax", "published")
 
 
 @dataclass(repr=False)
 class History:
-    """One run: ``series`` a row a step (``loss`` and whatever else was recorded, each (steps,) or
-    (steps, H)), every row from before its step; weights at the chosen steps and at the end.
+    """One training run.
 
-    ``steps`` numbers the rows; ``snapshots[name][i]`` are the weights before step ``kept[i]``, ``start`` and
-    ``final`` the first and the last.
-    ``ended`` is ``finished``, ``interrupted`` or ``diverged``: then the last loss is not finite.
-    ``past_edge``: of a run whose loss rises, the step from which learning rate × sharpness exceeds 2, as
-    sweeps and the command line look it up; in Python ``iclcore.edge.past_edge`` does.
+    ``series`` holds what was recorded at every step, under its name: ``loss``, of shape (steps,), and others
+    of shape (steps,), (steps, H) or (steps, H, I). A row has the values from before its step, and ``steps``
+    has the numbers of the rows. ``snapshots[name][i]`` are the weights before step ``kept[i]``; ``start`` and
+    ``final`` are the first and the last weights. ``settings`` says what was run, in JSON's types.
+
+    ``ended`` is "finished", "interrupted", or "diverged" if the last loss is not finite. ``seconds`` says how
+    long each part took. ``moments`` are what the run was trained on; they are not saved.
     """
 
-    series: dict[str, np.ndarray]
+    series: Arrays
     settings: dict = field(default_factory=dict)
     ended: str = "finished"
     engine: str = ""
     floor_found: float | None = None
-    past_edge: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     kept: np.ndarray = field(default_factory=lambda: np.arange(0))
-    snapshots: dict[str, np.ndarray] = field(default_factory=dict)
-    start: dict[str, np.ndarray] = field(default_factory=dict)
-    final: dict[str, np.ndarray] = field(default_factory=dict)
+    snapshots: Arrays = field(default_factory=dict)
+    start: Arrays = field(default_factory=dict)
+    final: Arrays = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     steps: np.ndarray | None = None
-    moments: "Moments | None" = field(default=None, repr=False)  # what it was trained on, not kept
+    moments: "Moments | None" = None
 
     def __post_init__(self) -> None:
         if self.steps is None:
             self.steps = np.arange(len(self.loss))
 
     def __repr__(self) -> str:
-        """What was run and how it ended, on a line; a rise of the loss is what one would not see."""
-        known = ", ".join(
-            f"{name}({', '.join(f'{k}={short(v)}' for k, v in value.items())})"
-            if isinstance(value, dict)
-            else f"{name} {value}"
+        """Return on one line what was run, how it ended, and where its loss first rose."""
+        settings = ", ".join(
+            f"{name}{short(value)}" if isinstance(value, dict) else f"{name} {value}"
             for name, value in self.settings.items()
         )
-        rises = np.flatnonzero(self.loss[1:] > self.loss[:-1] * (1 + 1e-6))  # by no rounding
+        rise = self.first_rise
+        rising = "" if rise is None else f", first rising at step {rise:,}"
         return (
-            f"History({known}; {self.ended} at step {self.steps[-1]:,}, loss {self.loss[0]:.4g} to "
-            f"{self.loss[-1]:.4g}{f', first rising at step {self.steps[rises[0]]:,}' if len(rises) else ''})"
+            f"History({settings}; {self.ended} at step {self.steps[-1]:,}, "
+            f"loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}{rising})"
         )
 
     @property
+    def first_rise(self) -> int | None:
+        """The first step at which the loss rose by more than rounding, or None if it never did.
+
+        Full-batch gradient descent lowers the loss at every step as long as the learning rate is below
+        2/sharpness, so a rise says that it was not. Other optimisers, minibatches and runs of the second
+        paper raise their loss anyway: for them this is None.
+        """
+        if "batch" in self.settings or self.settings.get("GradientDescent") != asdict(PLAIN):
+            return None
+        rounding = FLOAT32_ROUNDING if self.engine in FLOAT32_ENGINES else FLOAT64_ROUNDING
+        with np.errstate(invalid="ignore"):  # the last loss of a run that diverged is not finite
+            fell = np.diff(self.loss) <= rounding * np.maximum.accumulate(self.loss)[:-1]
+        rises = np.flatnonzero(~fell)
+        return int(self.steps[rises[0]]) if len(rises) else None
+
+    @property
     def loss(self) -> np.ndarray:
+        """The loss before every step."""
         return self.series["loss"]
 
     @property
     def floor(self) -> float | None:
-        """The least loss that any linear attention can reach on the training data; found when first asked."""
+        """The least loss that any linear attention can reach on the training data, if that is known."""
         if self.floor_found is None and self.moments is not None:
             self.floor_found = self.moments.floor()
         return self.floor_found
 
     @property
     def seed(self) -> int | None:
+        """The seed of the run, if it had one."""
         return self.settings.get("seed")
 
     @property
     def task(self) -> "RegressionTask | MultiTask | None":
-        """What its sequences were drawn from; of arrays of one's own there is none."""
+        """The task that the sequences were drawn from; None if they were one's own arrays."""
         if "MultiTask" in self.settings:
-            from iclcore.heads.theory import MultiTask  # with scipy's integrators
+            from iclcore.heads.theory import MultiTask  # loads SciPy's integrators
 
             return MultiTask(**self.settings["MultiTask"])
-        known = self.settings.get("RegressionTask")
-        return known and RegressionTask(**known)
+        settings = self.settings.get("RegressionTask")
+        return settings and RegressionTask(**settings)
 
     @property
     def model(self) -> Model:
-        (name,) = MODELS.keys() & self.settings
-        return MODELS[name](**self.settings[name])
+        """The model that was trained."""
+        return self._of_class("model", MODELS)
 
     @property
     def optimizer(self) -> Optimizer:
-        (name,) = OPTIMIZERS.keys() & self.settings
-        return OPTIMIZERS[name](**self.settings[name])
+        """The optimiser that trained it."""
+        return self._of_class("optimizer", OPTIMIZERS)
+
+    def _of_class(self, what: str, classes: dict[str, type]) -> Any:
+        """Return the object whose class, one of these, is named in the settings."""
+        for name in classes.keys() & self.settings:
+            return classes[name](**self.settings[name])
+        objects = {name for name, value in self.settings.items() if isinstance(value, dict)}
+        unknown = objects - {*MODELS, *OPTIMIZERS, "RegressionTask", "MultiTask"}
+        if unknown:
+            raise ValueError(
+                f"{what}: this run has {unknown}, a class that nobody has imported here"
+            )
+        raise ValueError(f"{what}: this run has none; what it has is in its settings")
 
     @property
     def lr(self) -> float:
+        """The learning rate."""
+        if "lr" not in self.settings:
+            raise ValueError("lr: this run has no single learning rate, see its settings")
         return self.settings["lr"]
 
     @property
     def time(self) -> np.ndarray:
-        """Learning rate times step: in it runs at any rate lie on the same curve."""
+        """Learning rate times step: over it, runs with different rates lie on the same curve."""
         return self.series.get("time", self.settings.get("lr", np.nan) * self.steps)
 
     @property
     def value(self) -> np.ndarray:
-        """Each head's value weight v_h, (steps, H)."""
+        """The value weight v_h of each head, (steps, H)."""
+        if "value" not in self.series:
+            raise ValueError("value: this run did not record it; a sweep does with values=True")
         return self.series["value"]
 
     @property
     def predictors(self) -> np.ndarray:
-        """M of ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
+        """M of the prediction ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
         model = self.model
         if not model.linear:
-            raise ValueError("predictors takes a linear run: with softmax there is no such M")
+            raise ValueError("predictors: a model with softmax has no such M")
+        if not self.snapshots:
+            raise ValueError("predictors: this run kept no weights; train(..., snapshots=10) does")
         if self.task:
             dim = self.task.dim
         elif model.cubic:
@@ -139,122 +171,115 @@ class History:
         return predictor(model.factors(self.snapshots, dim))
 
     def record(self) -> dict:
-        """All but the arrays."""
-        return {
-            "settings": self.settings,
-            "versions": self.versions,
-            "engine": self.engine,
-            "ended": self.ended,
-            "floor": self.floor,
-            "past_edge": self.past_edge,
-            "seconds": self.seconds,
-        }
+        """Return everything but the arrays, in JSON's types."""
+        names = ("settings", "versions", "engine", "ended", "floor", "seconds")
+        return {name: getattr(self, name) for name in names}
 
-    def columns(self) -> dict[str, np.ndarray]:
-        """The series by name, one column a head where there are several: value_1 … value_H."""
+    def columns(self) -> Arrays:
+        """Return the series column by column: loss, …, value_1, value_2, …, omega_1_1, omega_1_2, …"""
         columns = {"step": self.steps}
         for name in sorted(self.series, key=lambda name: (name != "loss", name == "value")):
             array = self.series[name]
-            if array.ndim == 1:
-                columns[name] = array
-            else:
-                columns |= {f"{name}_{h + 1}": array[:, h] for h in range(array.shape[1])}
+            for index in np.ndindex(array.shape[1:]):
+                column = "_".join([name, *(str(i + 1) for i in index)])
+                columns[column] = array[:, *index]
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """A row a step in full precision; the record in comment lines; no weights."""
-        write_csv(path, self.record(), self.columns())
+        """Write the record in comment lines and a row for each step, in full precision, without weights."""
+        columns = self.columns()
+        lines = [f"# {name}: {json.dumps(value)}\n" for name, value in self.record().items()]
+
+        def write(file) -> None:
+            file.write("".join([*lines, ",".join(columns), "\n"]).encode())
+            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+            file.writelines((",".join(map(repr, row)) + "\n").encode() for row in rows)
+
+        write_whole(path, write)
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
-        """What ``to_csv`` wrote, else Damaged. A CSV from elsewhere needs no comment lines; one that was
-        changed on purpose is read again without its first line."""
-        with reading(path) as content:
-            record, columns = read_csv(content)
-            steps = columns.pop("step")
-            return _checked(_grouped(columns), record, steps)
+        """Return the run in a CSV file, or raise DamagedFile. A file without comment lines will do."""
+        content = Path(path).read_bytes()
+        with reading(path, "CSV file of a run"):
+            record, lines = {}, []
+            for line in content.decode().splitlines():
+                name, _, value = line.removeprefix("#").partition(":")
+                if line.startswith("#"):
+                    record[name.strip()] = json.loads(value)
+                else:
+                    lines.append(line)
+            rows = np.loadtxt(lines[1:], delimiter=",", ndmin=2)
+            columns = dict(zip(lines[0].split(","), rows.T, strict=True))
+            return cls._read(record, columns.pop("step").astype(int), series=_grouped(columns))
 
     def to_npz(self, path: str | Path) -> None:
-        """Everything, weights included."""
+        """Write everything, weights included."""
         arrays = {"steps": self.steps, "kept": self.kept}
-        for kind in (SERIES, *WEIGHTS):
-            arrays |= {f"{kind}/{name}": array for name, array in getattr(self, kind).items()}
-        write_npz(path, self.record(), arrays)
+        for group in GROUPS:
+            arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}
+        # the names of the arrays, because a zip has a checksum of each file but none of its directory
+        record = json.dumps(self.record() | {"arrays": list(arrays)})
+        write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
-        """What ``to_npz`` wrote, else Damaged."""
-        with reading(path) as content:
-            record, arrays = read_npz(content)
-            groups: dict[str, Arrays] = {kind: {} for kind in (SERIES, *WEIGHTS)}
-            for key in [key for key in arrays if "/" in key]:
-                kind, name = key.split("/", 1)
-                groups[kind][name] = arrays.pop(key)
-            return _checked(groups.pop(SERIES), record, **groups, **arrays)
+        """Return the run in an npz file, or raise DamagedFile."""
+        arrays = read_npz(path)
+        with reading(path, "npz file of a run"):
+            record = json.loads(arrays["record"].item())
+            groups: dict[str, Arrays] = {group: {} for group in GROUPS}
+            for key in record["arrays"]:
+                group, _, name = key.partition("/")
+                if name:
+                    groups[group][name] = arrays[key]
+            return cls._read(record, arrays["steps"], kept=arrays["kept"], **groups)
+
+    @classmethod
+    def _read(cls, record: dict, steps: np.ndarray, series: Arrays, **arrays: Any) -> "History":
+        """Return the run of a record and arrays that were read, if these belong together."""
+        if "loss" not in series or not len(steps):
+            raise ValueError("there is no loss")
+        for name, array in series.items():
+            if len(array) != len(steps):
+                raise ValueError(f"{name} has {len(array)} rows, and there are {len(steps)} steps")
+        texts = {"engine": record.get("engine", ""), "ended": record.get("ended", "finished")}
+        dicts = {name: dict(record.get(name, {})) for name in ("settings", "versions", "seconds")}
+        return cls(series, steps=steps, floor_found=record.get("floor"), **texts, **dicts, **arrays)
+
+
+def short(value: object) -> str:
+    """Return a setting as text, with four digits of each number."""
+    if isinstance(value, dict):
+        return f"({', '.join(f'{name}={short(field)}' for name, field in value.items())})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(short, value))}]"
+    return f"{value:.4g}" if isinstance(value, float) else repr(value)
 
 
 def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:
-    """At most so many of ``count`` rows, evenly spread, the first and the last among them; left out, as
-    many as a picture can show."""
+    """Return evenly spread indices of at most ``points`` of ``count`` rows, the first and last included."""
     return np.unique(np.linspace(0, count - 1, points).astype(int))
 
 
 def describe(*parts: object) -> dict:
-    """Dataclasses as settings: each under its class's name, in the types that JSON brings back."""
-    said = {type(part).__name__: asdict(part) for part in parts}
-    return json.loads(json.dumps(said, default=float))
+    """Return dataclasses as settings: each under its class's name, in JSON's types."""
+    settings = {type(part).__name__: asdict(part) for part in parts}
+    return json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's numbers
 
 
 def _grouped(columns: Arrays) -> Arrays:
-    """Series of their columns: value_1, value_2, … are one, if they are all there and in order."""
-    series: Arrays = {}
-    heads: dict[str, list[np.ndarray]] = {}
-    for name, column in columns.items():
-        stem, _, number = name.rpartition("_")
-        if stem and number == str(len(heads.get(stem, [])) + 1):
-            heads.setdefault(stem, []).append(column)
+    """Return the series of these columns: value_1, value_2, … are one array if none is missing."""
+    names: dict[str, dict[tuple, str]] = {}
+    for name in columns:
+        stem, numbers = re.fullmatch(r"(.*?)((?:_\d+)*)", name).groups()
+        names.setdefault(stem, {})[tuple(int(n) - 1 for n in numbers.split("_")[1:])] = name
+    series = {}
+    for stem, parts in names.items():
+        shape = tuple(i + 1 for i in max(parts))
+        if list(parts) == list(np.ndindex(shape)):
+            stacked = np.stack([columns[name] for name in parts.values()], axis=1)
+            series[stem] = stacked.reshape(-1, *shape)
         else:
-            series[name] = column
-    if twice := heads.keys() & series:
-        raise Damaged(f"has {min(twice)} as one column and as several")
-    return series | {name: np.stack(parts, axis=1) for name, parts in heads.items()}
-
-
-RECORDED = {
-    "settings": dict, "versions": dict, "seconds": dict, "engine": str, "ended": str,
-    "floor": float | int | None, "past_edge": int | None,
-}  # fmt: skip
-
-
-def _checked(series: dict, record: dict, steps: np.ndarray, **weights) -> History:
-    """A history that is one, or what keeps it from being one."""
-    for name, value in record.items():
-        if not isinstance(value, RECORDED.get(name, ())):
-            raise Damaged(f"{name} of its record is unknown, or of type {type(value).__name__}")
-    record = {"versions": {}} | record  # another's run was not made by the versions that are here
-    floor = record.pop("floor", None)
-    history = History(series, steps=steps, floor_found=floor, **record, **weights)
-    if history.ended not in ENDS:
-        raise Damaged(f"ended takes one of {', '.join(ENDS)}, not {history.ended!r}")
-    if "loss" not in series:
-        raise Damaged("has no loss")
-    if steps.dtype.kind != "i" or steps.ndim != 1 or not len(steps):
-        raise Damaged("takes steps that are whole numbers, at least one")
-    if not (steps[1:] > steps[:-1]).all():
-        raise Damaged("takes steps that rise")
-    for name, array in series.items():
-        dimensions = (1,) if name == "loss" else (1, 2)
-        if array.dtype.kind != "f" or array.ndim not in dimensions:
-            raise Damaged(f"takes real numbers as {name}, of one axis: steps, not {array.dtype}")
-        if len(array) != len(steps):
-            raise Damaged(f"has {len(array)} rows of {name}, but {len(steps)} steps")
-    finite = np.isfinite(history.loss)
-    if not finite[:-1].all() or not (finite[-1] or history.ended == "diverged"):
-        raise Damaged("takes a finite loss, but in the last row of a run that diverged")
-    for name, stack in history.snapshots.items():
-        if not stack.shape or len(stack) != history.kept.size:
-            raise Damaged(f"has not one {name} for each of its snapshot steps")
-    for name, array in [*history.snapshots.items(), *history.final.items()]:
-        if array.dtype.kind != "f":
-            raise Damaged(f"takes real numbers as {name}, not {array.dtype}")
-    return history
+            series |= {name: columns[name] for name in parts.values()}
+    return series

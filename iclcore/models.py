@@ -1,19 +1,21 @@
-"""The models: which weights they have, how these start, and how they enter the prediction.
+"""The models: which weights they have, how the weights start, and how they enter the prediction.
 
-A model's weights are a dict of arrays, the heads stacked in front. ``modules`` says in torch what
-a model does with a sequence; here is what training needs beside it: every linear attention is
-ŷ_o = Σ_{d,a,b} c^o_{dab} x_q[d] S[a,b] with c^o_{dab} = Σ_h W_h[d,a] v_h^o[b], S = Σ_m token_m token_mᵀ.
-The factors (W, v) or (K, Q, v) of c are the only weights that can move.
+A model's weights are a dict of arrays with the heads in front. ``modules`` defines each model in torch, as
+plainly as possible; here is what training needs besides. Every linear attention predicts
+
+    ŷ_o = Σ_{d,a,b} c^o_{dab} x_q[d] S[a,b]    with    S = Σ_m token_m token_mᵀ,
+    c^o_{dab} = Σ_h W_h[d,a] v_h^o[b].
+
+The weights that enter the prediction are the factors of c: (W, v), or (K, Q, v) with W_h = Q_hᵀ K_h.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from iclcore.checks import choice, instance, positive, switch, whole
-from iclcore.optimisers import PLAIN, Optimizer
+from iclcore.checks import BadValue, choice, instance, positive, switch, whole
 from iclcore.task import DIVISORS, Divisor
 
 Weights = dict[str, np.ndarray]
@@ -22,7 +24,10 @@ Factors = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Layer:
-    """``count`` weight matrices of one shape; ``draws``: how often the published code draws each."""
+    """So many (``count``) weight matrices of one shape, which start with this standard deviation.
+
+    ``draws`` is how often the published code draws each matrix; only the last draw is used.
+    """
 
     name: str
     count: int
@@ -33,12 +38,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Model:
-    """What all models share: heads, scale ``init`` of the start, divisor of the sum over tokens.
+    """What all models have: a number of heads, the scale ``init`` of the initial weights, and a divisor.
 
-    One is ``cubic`` if of S it reads only β, the inputs' block with the last label.
+    The sum over the tokens of a context is divided by the ``divisor``, see ``task.divide_by``. A model is
+    ``cubic`` if all that it uses of S is β, the block between the inputs and the last label.
     """
 
-    softmax = False  # no field here: attention has one
+    softmax = False  # attention makes it a field
     cubic: ClassVar[bool] = False
     heads: int = 1
     init: float = 1e-2
@@ -51,14 +57,19 @@ class Model:
 
     @property
     def linear(self) -> bool:
-        """Whether it is its factors, each entry free to move: all that moments need to train it."""
+        """True if the prediction is linear in c, and so the model can be trained on moments."""
         return not self.softmax
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
+        """Return the weight matrices, for inputs of dimension ``dim`` and so many outputs."""
         raise NotImplementedError
 
     def factors(self, weights: Weights, dim: int) -> Factors:
-        """Views of the weights that can move, (W, v) or (K, Q, v), of one set of weights or of a stack."""
+        """Return the weights that enter the prediction: (W, v) or (K, Q, v), all heads stacked.
+
+        They must be views of ``weights``, not copies, because the engines move the weights through them.
+        ``weights`` may be a stack of weights, with more axes in front.
+        """
         raise NotImplementedError
 
     def start(
@@ -67,29 +78,33 @@ class Model:
         outputs: int = 1,
         seed: int = 0,
         draw: Callable[[Sequence[Layer]], Weights] | None = None,
-        whole: bool = True,
+        answer_rows_only: bool = False,
     ) -> Weights:
-        """Gaussian weights, with those set to zero that would leave the paper's subspace.
+        """Return Gaussian initial weights in the paper's subspace: the weights that leave it are set to zero.
 
-        Not ``whole``, values are their last rows only, which reach ŷ: the rest is 8 MB a head at D = 1,000.
+        ``draw`` replaces the draw from ``seed``. With ``answer_rows_only`` the value matrices have only
+        their last rows, which are all that reaches the answer: at D = 1,000 the others take 8 MB a head.
         """
         layers = self.layers(dim, outputs)
-        weights = draw(layers) if draw else _gaussian(layers, seed, 0 if whole else outputs)
+        weights = (
+            draw(layers) if draw else _gaussian(layers, seed, outputs if answer_rows_only else 0)
+        )
         return self._enter_subspace(weights, dim)
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+        """Set the weights to zero, in place, that are zero in the paper."""
         return weights
 
 
 class Attention(Model):
-    """What merged and separate key and query share."""
+    """What attention with merged and with separate key and query has in common."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         switch("softmax", self.softmax)
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        """No head reads the last label, nor answers with an input."""
+        """Let no score depend on the last label, and no answer on an input."""
         reads, *_, value = self.factors(weights, dim)
         reads[..., -1] = value[:, -1, :dim] = 0
         return weights
@@ -97,7 +112,7 @@ class Attention(Model):
 
 @dataclass(frozen=True)
 class MergedAttention(Attention):
-    """Key and query as one E x E matrix a head: score(n, m) = x_nᵀ KQ x_m."""
+    """Attention whose key and query are one E x E matrix a head: score(n, m) = x_nᵀ KQ x_m."""
 
     heads: int = 8
     init: float = 1e-6
@@ -111,14 +126,14 @@ class MergedAttention(Attention):
         ]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
-        # the query's token has y = 0, and only the last `outputs` rows of a value reach ŷ
+        # The query's token has y = 0, and only the last `outputs` rows of a value reach the answer.
         scores = weights["key_query"]
         return scores[..., :dim, :], weights["value"][..., dim - scores.shape[-1] :, :]
 
 
 @dataclass(frozen=True)
 class SeparateAttention(Attention):
-    """Key and query of rank R a head: score(n, m) = (Q x_n)·(K x_m)."""
+    """Attention with a key and a query of rank R in each head: score(n, m) = (Q x_n)·(K x_m)."""
 
     heads: int = 5
     init: float = 1e-2
@@ -131,12 +146,11 @@ class SeparateAttention(Attention):
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         size = dim + outputs
-        low = (self.rank, size)
-        # so that |k|, |q| and the value that counts all start near init
-        std = self.init / np.sqrt(self.rank * size)
+        shape = (self.rank, size)
+        std = self.init / np.sqrt(self.rank * size)  # so that |K| and |Q| start near init
         return [
-            Layer("key", self.heads, low, std),
-            Layer("query", self.heads, low, std),
+            Layer("key", self.heads, shape, std),
+            Layer("query", self.heads, shape, std),
             Layer("value", self.heads, (size, size), self.init, draws=2),
         ]
 
@@ -147,7 +161,7 @@ class SeparateAttention(Attention):
 
 @dataclass(frozen=True)
 class CubicMLP(Model):
-    """Two linear layers on z = vec(β x_qᵀ), β the block of S between x and the last y."""
+    """Two linear layers on the features z = vec(β x_qᵀ), β the block of S between x and the last y."""
 
     heads: int = 8
     init: float = 1e-6
@@ -161,100 +175,52 @@ class CubicMLP(Model):
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         first, second = weights["first"][..., 0, :, :], weights["second"][..., 0, :, :]
-        first = first.reshape(*first.shape[:-1], dim, dim)  # z's first index is β's
+        first = first.reshape(*first.shape[:-1], dim, dim)  # the first index of z is that of β
         return np.swapaxes(first, -1, -2), np.swapaxes(second, -1, -2)[..., None]
 
 
-MODELS = {kind.__name__: kind for kind in (MergedAttention, SeparateAttention, CubicMLP)}
+# The models that can be trained, by name. A model of one's own is added here, see add_model.
+MODELS = {model.__name__: model for model in (MergedAttention, SeparateAttention, CubicMLP)}
 
 
 def trainable(name: str, value: object) -> Model:
-    """One of the models that engines know; of a subclass they would not see what it adds."""
+    """Check that the value is one of MODELS. A subclass would be trained without what it adds."""
     model = instance(name, value, *MODELS.values())
     if type(model) not in MODELS.values():
-        raise TypeError(
-            f"{name} takes {' or '.join(MODELS)} itself, not {type(model).__name__}, of which the engines "
-            "do not know what it adds"
-        )
+        added = f"add {type(model).__name__} to iclcore.models.MODELS if it is a model of its own"
+        raise BadValue(name, f"takes {' or '.join(MODELS)} itself, not a subclass: {added}")
     return model
 
 
-class Descent:
-    """An engine: moves ``weights`` in place, recorded at every step; ``views`` are those that can move.
-
-    ``train`` and ``tests`` are what it takes as data: averages, a task or sequences.
-    """
-
-    engine: ClassVar[str]
-
-    def __init__(
-        self,
-        model: Model,
-        weights: Weights,
-        train: Any,
-        tests: list,
-        lr: float,
-        optimizer: Optimizer = PLAIN,
-    ):
-        self.model, self.given, self.lr, self.optimizer = model, weights, lr, optimizer
-        self.views = model.factors(weights, train.dim)
-        self.prepare(train, tests)
-
-    def prepare(self, train: Any, tests: list) -> None:
-        """What is made of the data before the first step; compiled code is loaded."""
-        raise NotImplementedError
-
-    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``steps`` steps: losses (steps,), test errors (steps, tests) and values (steps, H), each from
-        before its step. Shorter where the loss is no longer finite."""
-        raise NotImplementedError
-
-    @property
-    def weights(self) -> Weights:
-        return self.given
-
-
 def copied(weights: Weights) -> Weights:
-    """As they are now: engines move them in place."""
+    """Return copies of all weights, because the engines move them in place."""
     return {name: array.copy() for name, array in weights.items()}
 
 
-def flat(parts: Iterable[np.ndarray]) -> np.ndarray:
-    """All their numbers in one line."""
-    return np.concatenate([np.ravel(part) for part in parts], dtype=float)
-
-
-def parted(line: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Views of a line, from its start on, in the shapes of ``like``."""
-    ends = np.cumsum([each.size for each in like])
-    parts = np.split(line[: ends[-1]], ends[:-1])
-    return [part.reshape(each.shape) for part, each in zip(parts, like, strict=True)]
-
-
 def feature_count(model: Model, dim: int, outputs: int) -> int:
-    """How many features φ the model's moments have, without making them: see ``moments.features``."""
+    """Return the number of features in the model's moments (see ``moments.features``)."""
     size = dim + outputs
     return dim * (dim if model.cubic else size * (size + 1) // 2)
 
 
-def _gaussian(layers: Sequence[Layer], seed: int, last: int = 0) -> Weights:
-    """Matrix by matrix, of values only the ``last`` rows are kept; 0 keeps all."""
+def _gaussian(layers: Sequence[Layer], seed: int, last_rows: int = 0) -> Weights:
+    """Draw matrix after matrix, and keep of the values only so many last rows (0 keeps all)."""
     rng, weights = np.random.default_rng(seed), {}
     for layer in layers:
-        rows = slice(-last if layer.name == "value" else 0, None)
+        rows = slice(-last_rows if layer.name == "value" else 0, None)
         drawn = [rng.standard_normal(layer.shape)[rows] for _ in range(layer.count)]
         weights[layer.name] = layer.std * np.stack(drawn)
     return weights
 
 
 def scoring(factors: Factors) -> np.ndarray:
-    """W_h of every head, (…, H, D, E): x_qᵀ W_h x_m is its score, of separate key and query Qᵀ K."""
+    """Return W of every head, (…, H, D, E): the score of token m is x_qᵀ W_h x_m, with W_h = Q_hᵀ K_h."""
     *parts, _ = factors
     return parts[0] if len(parts) == 1 else np.einsum("...rd,...ra->...da", parts[1], parts[0])
 
 
-def unscored(factors: Factors, slope: np.ndarray) -> Factors:
-    """A gradient in W_h, carried to the factors that W_h is made of: dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
+def scoring_gradients(factors: Factors, slope: np.ndarray) -> Factors:
+    """Return the gradients of (W,) or (K, Q) from that of W: dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
     *parts, _ = factors
     if len(parts) == 1:
         return (slope,)
@@ -263,8 +229,8 @@ def unscored(factors: Factors, slope: np.ndarray) -> Factors:
 
 
 def predictor(factors: Factors) -> np.ndarray:
-    """M of ŷ = βᵀ M x_q, (…, D, D): Σ_h v_h W_hᵀ without the labels' column, for one output."""
+    """Return M of ŷ = βᵀ M x_q, (…, D, D), for one output: Σ_h v_h W_hᵀ without the label's column."""
     w, v = scoring(factors), factors[-1]
     if v.shape[-2] != 1:
-        raise ValueError(f"predictor takes one output, not {v.shape[-2]}")
+        raise BadValue("outputs", f"takes 1 for a predictor, not {v.shape[-2]}")
     return np.einsum("...hda,...h->...ad", w[..., : w.shape[-2]], v[..., 0, -1])

@@ -1,8 +1,9 @@
-"""The published code's draws: the same flags and seed give its data and its initial weights.
+"""The published code's random numbers: the same flags and seed give its data and its initial weights.
 
-Two generators run side by side, NumPy's legacy one and PyTorch's; what matters is the order in
-which each is asked. That of the first paper's code (commit 5bef809) is followed here, its float32 included,
-and the order of its sums: past the edge of stability the last bit of a number decides how a run ends.
+The first paper's code (commit 5bef809) has two random generators, NumPy's legacy one and PyTorch's. A seed
+gives the same numbers only if each is asked for the same things in the same order, in the same precision. So
+this file follows that order, the float32 of the code and the order of its sums: above the edge of stability
+the last bit of a number decides how a run ends.
 """
 
 from collections.abc import Sequence
@@ -12,87 +13,109 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from iclcore.checks import enough_to_whiten, instance, whole
-from iclcore.checks import seed as check_seed
+from iclcore import checks
+from iclcore.checks import BadValue, enough_to_whiten, fits_in_memory, instance, whole
 from iclcore.extras import needs
 from iclcore.models import Layer, Model, Weights
-from iclcore.task import DRAWN, Matrix, RegressionTask, Sequences
+from iclcore.task import Matrix, RegressionTask, Sequences
 
 with needs("torch"):
     import torch
 
+CHUNK = 1000  # sequences whose inputs are drawn, in float64, at a time
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Published(Sequences):
-    """The training set of a published run, with its test sets, and where each model starts on it.
+    """The training set of a published run, with its test sets and with the initial weights of each model.
 
-    ``task`` has the eigenvectors that were drawn; the shared W is not its own but in the labels only.
+    ``task`` has the eigenvectors that were drawn. The W that in-weight sequences have in common is not that
+    of the task: it is only in the labels.
     """
 
     tests: dict[str, Sequences] = field(default_factory=dict)
-    state: torch.Tensor | None = None  # PyTorch's generator between the data and the weights
 
-    def start(self, model: Model) -> Weights:
-        """A model's initial weights: data is drawn before weights, so all models share one set."""
+
+@dataclass(frozen=True)
+class Starts:
+    """A function that returns the initial weights which the published code gives a model.
+
+    The code draws the data before the weights, so all models share one training set. ``state`` is the state
+    of PyTorch's generator between the two. (A class, because a cluster can pickle it.)
+    """
+
+    dim: int
+    outputs: int
+    state: torch.Tensor
+
+    def __call__(self, model: Model) -> Weights:
         generator = torch.Generator()
         generator.set_state(self.state)
         return model.start(self.dim, self.outputs, draw=lambda layers: _weights(layers, generator))
 
 
 def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
-    """Training set, ``test`` sequences of each kind if any, and starts of the published run with this seed.
+    """Return the training set of the published run with this seed, with ``test`` sequences in each test set.
 
-    Of the task ``seed`` plays no part, and a basis of its own is refused: the reference draws its own.
+    The test sets are ``in_weight`` and ``in_context``; with ``test`` 0 there are none. The task's own seed
+    plays no part: the published code draws the eigenvectors and the common W from the seed of the run.
     """
     instance("task", task, RegressionTask)
     if task.basis is not None:
-        raise ValueError(
-            "task takes no basis or covariance here, where the published code draws its own: use task.sample"
-        )
+        takes = "takes no basis or covariance here, because the published code draws its own: use task.sample"
+        raise BadValue("task", takes)
     if task.noise:
-        raise ValueError("task takes no noise here, for the published labels have none")
+        raise BadValue("task", "takes no noise here, because the published labels have none")
     whole("sequences", sequences)
-    check_seed("seed", seed)
+    checks.seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
     if task.in_context == 1:
         enough_to_whiten("sequences", sequences, task.dim)
+    numbers = (sequences + 2 * test) * (task.context + 1) * (task.dim + task.outputs)
+    fits_in_memory("sequences", 4 * numbers)
+
+    # The order from here on is that of the published code.
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
     shared = torch.randn(task.dim, task.outputs, generator=generator)
     shared = shared * task.dim**0.5 / shared.norm()
     covariance, basis = _covariance(task, legacy)
+    spectrum = task.spectrum
+    if not isinstance(spectrum, str):  # the published code scales every Λ to trace 1
+        spectrum = task.eigenvalues / task.eigenvalues.sum()
+    drawn_task = replace(task, spectrum=spectrum, basis=basis)
 
-    def drawn(count: int, task: RegressionTask) -> dict:
+    def draw(count: int, in_context: float) -> dict:
         x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
         x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
-        if task.in_context == 1:
+        if in_context == 1:
             y = torch.einsum("ptd,pdo->pto", x, _whiten(own))
-        elif task.in_context == 0:
+        elif in_context == 0:
             y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
-            first = int(count * task.in_context)  # rounded down as published: .29 of 100 is 28
+            first = int(count * in_context)  # the code rounds down: .29 of 100 is 28
             own[first:] = shared
             y = torch.einsum("ptd,pdo->pto", x, own)
-        return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": task}
+        arrays = {"x": x.numpy(), "y": y.numpy()}
+        for array in arrays.values():
+            array.flags.writeable = False  # so that it need not be copied
+        of = replace(drawn_task, in_context=in_context)
+        return arrays | {"every_length": task.every_length, "task": of}
 
-    values = task.spectrum
-    if not isinstance(values, str):
-        values = task.eigenvalues / task.eigenvalues.sum()  # published: trace 1
-    known = replace(task, spectrum=values, basis=basis)
-    train = drawn(sequences, known)
-    shares = {"in_weight": 0, "in_context": 1} if test else {}
-    kinds = {name: replace(known, in_context=share) for name, share in shares.items()}
-    tests = {name: Sequences(**drawn(test, kind)) for name, kind in kinds.items()}
-    return Published(**train, tests=tests, state=generator.get_state())
+    train = draw(sequences, task.in_context)
+    of_tests = {"in_weight": 0.0, "in_context": 1.0} if test else {}
+    tests = {name: Sequences(**draw(test, in_context)) for name, in_context in of_tests.items()}
+    starts = Starts(task.dim, task.outputs, generator.get_state())
+    return Published(**train, tests=tests, starts=starts)
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Matrix, Matrix]:
-    """Λ as published, and its eigenvectors from the largest eigenvalue down."""
+    """Return Λ as published, and its eigenvectors from the largest eigenvalue down."""
     if task.spectrum == "white":
         return np.eye(task.dim) / task.dim, np.eye(task.dim)
     basis = np.linalg.qr(legacy.randn(task.dim, task.dim))[0]
-    # published: eigenvalues 1, 2, …, D in this order; the other spectra ascend in the same way
+    # The published eigenvalues ascend: 1, 2, …, D, divided by their sum only afterwards.
     linear = task.spectrum == "linear"
     values = np.arange(1, task.dim + 1) if linear else task.eigenvalues[::-1]
     covariance = basis @ np.diag(values) @ basis.T
@@ -102,38 +125,45 @@ def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Ma
 def _inputs(
     legacy: np.random.RandomState, covariance: Matrix, count: int, tokens: int
 ) -> Float[np.ndarray, "P T D"]:
+    """Return the inputs in float32, drawn in float64 as published, a chunk of sequences at a time."""
     dim = len(covariance)
     x = np.empty((count, tokens, dim), dtype=np.float32)
-    chunks = tqdm(range(0, count, DRAWN), "draws", delay=1, disable=None, leave=False)
+    chunks = tqdm(range(0, count, CHUNK), "draws", delay=1, disable=None, leave=False)
     for first in chunks:
-        part = x[first : first + DRAWN]
+        part = x[first : first + CHUNK]
         flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
         part[:] = flat.reshape(part.shape)
     return x
 
 
 def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
-    """For each output: zero mean and unit unbiased covariance over the sequences."""
+    """Give the vectors of each output zero mean and unit unbiased covariance over the sequences."""
     own, white = own - own.mean(dim=0, keepdim=True), []
     for vectors in own.unbind(dim=2):
         values, basis = torch.linalg.eigh(torch.cov(vectors.T).reshape(2 * vectors.shape[1:]))
-        spread = torch.from_numpy(np.sqrt(values.numpy()))  # as published: torch rounds differently
+        spread = torch.from_numpy(
+            np.sqrt(values.numpy())
+        )  # as published: torch's root rounds differently
         root = basis @ torch.diag(1 / spread) @ basis.T
         white.append(vectors @ root.T)
     return torch.stack(white, dim=2)
 
 
 def _weights(layers: Sequence[Layer], generator: torch.Generator) -> Weights:
-    """Every matrix is created as a Linear, whose default draw is thrown away, then drawn anew."""
+    """Return the published initial weights.
+
+    The code first creates every matrix as a torch.nn.Linear, whose default draw it throws away, and then
+    draws each matrix again, some of them twice (``Layer.draws``).
+    """
     for layer in layers:
         for _ in range(layer.count):
             torch.empty(layer.shape).uniform_(generator=generator)
     weights = {}
     for layer in layers:
-        drawn = [
-            [torch.empty(layer.shape).normal_(std=layer.std, generator=generator)
-             for _ in range(layer.draws)][-1]
-            for _ in range(layer.count)
-        ]  # fmt: skip
-        weights[layer.name] = torch.stack(drawn).double().numpy()
+        matrices = []
+        for _ in range(layer.count):
+            for _ in range(layer.draws):
+                matrix = torch.empty(layer.shape).normal_(std=layer.std, generator=generator)
+            matrices.append(matrix)
+        weights[layer.name] = torch.stack(matrices).double().numpy()
     return weights

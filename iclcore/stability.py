@@ -1,83 +1,149 @@
-"""The edge of stability: gradient descent cannot stay where learning rate × sharpness exceeds 2."""
+"""When a learning rate is too large: gradient descent is unstable where lr × sharpness exceeds 2.
 
+The sharpness is the largest eigenvalue of the Hessian of the loss. Below 2 every step of full-batch
+gradient descent lowers the loss. Above it, what round-off left along the steepest direction grows.
+"""
+
+import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
-from iclcore import theory
-from iclcore.checks import instance
-from iclcore.models import Factors, Model
-from iclcore.moments import Features, coefficients, features, of_population
-from iclcore.task import RegressionTask, divide_by
+from iclcore import moments
+from iclcore.checks import SINGLE, BadValue, instance, whole
+from iclcore.engines import choose
+from iclcore.engines.base import flat, parted
+from iclcore.models import Factors, Model, trainable
+from iclcore.moments import Data, Features, Moments
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import delayed_interrupt, train
 
-# Every linear run tried at this multiple of the edge where training ends left all bounds or never
-# came to rest; between one and it some find a flatter end.
-HOPELESS = 8
-LARGEST = 10  # tokens for which that edge is known in a moment; with few examples it is too noisy
+# The step of the differences of gradients, relative to the norm of the weights: they err by 1e-5 here, and by
+# 5e-5 if the gradients are float32.
+DIFFERENCE = 3e-4
 
-
-def hopeless_rate(task: RegressionTask, model: Model) -> float | None:
-    """A learning rate above which training is known to diverge, or None where none is known."""
-    if model.softmax:  # past 1.2 times it all left but some of two sequences
-        return HOPELESS * even_rate(task, model)
-    small = model.linear and task.dim + task.outputs <= LARGEST and task.context >= task.dim
-    return HOPELESS * stable_rate(task, model) if task.in_context == 1 and small else None
-
-
-def even_rate(task: RegressionTask, model: Model) -> float:
-    """2/sharpness of softmax attention that is still even over its T tokens, as it is at the start.
-
-    It says ŷ = Σ_h v_h·(mean token)/divisor, so the loss is quadratic in v, and steepest where all heads
-    read the mean input, of covariance Λ/T, along its first eigenvector. Attention that sharpens
-    before v has left makes it steeper still.
-    """
-    means = np.mean([1 / (n * divide_by(model.divisor, n) ** 2) for n in task.lengths])
-    return float(task.outputs / (model.heads * max(task.eigenvalues) * means))
+Gradient = Callable[[Factors], Factors]
 
 
 def stable_rate(task: RegressionTask, model: Model) -> float:
-    """2/sharpness of the population loss where training a linear model from small weights ends.
+    """Return 2/sharpness of the population loss where training a linear model from small weights ends.
 
-    There no residual is left that the weights could fit, so the Hessian is 2 Jᵀ gram J with
-    J = ∂c/∂weights. All weights that can move count, not only those of the paper's subspace: what
+    No residual is left there that the weights could fit, so the Hessian is 2 Jᵀ gram J with
+    J = ∂c/∂weights. All weights that reach the prediction count, not only those of the paper's subspace: what
     leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
     """
     instance("task", task, RegressionTask)
     if not model.linear:
-        raise ValueError(
-            "model takes a linear one: with softmax, even_rate is the edge of the start"
-        )
-    slope = jacobian(balanced_end(task, model), features(model, task.dim, task.outputs))
-    gram = np.kron(np.eye(task.outputs), of_population(task, model).gram) / task.outputs
+        raise BadValue("model", "takes a linear one; monotone_rate takes softmax attention too")
+    slope = jacobian(balanced_end(task, model), moments.features(model, task.dim, task.outputs))
+    gram = np.kron(np.eye(task.outputs), moments.of_population(task, model).gram) / task.outputs
     return float(1 / np.linalg.eigvalsh(slope.T @ gram @ slope)[-1])
 
 
-def jacobian(factors: Factors, kind: Features) -> Float[np.ndarray, "OF weights"]:
-    """∂c/∂weights, of all that can move."""
+def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
+    """Return the largest power of two at which the loss never rises over ``steps`` steps of training.
+
+    It is found by training from the weights that ``seed`` draws: 1 is halved, or doubled, as often as needed.
+    The sharpness at the end must be below 2/lr too: above it, the loss may be about to rise. ``stable_rate``
+    knows a formula for infinitely many sequences. For a finite set there is none, since training goes on
+    to fit what the few sequences hold by chance, and the loss gets several times as sharp there.
+    """
+    trainable("model", model)
+    instance("data", data, Sequences, RegressionTask, Moments)
+    whole("steps", steps)
+    start = model.start(data.dim, data.outputs, whole("seed", seed, least=0))
+    data, gradient = _data_and_gradient(model, data)
+    with delayed_interrupt() as interrupted, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a loss rises is what we want to find out
+
+        def monotone(lr: float) -> bool:
+            run = train(model, data, steps, lr, start=start, progress=lambda _: None)
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+            if run.ended == "diverged" or run.first_rise is not None:
+                return False
+            return not lr * sharpness(gradient, model.factors(run.final, data.dim)) > 2
+
+        rate = 1.0
+        while not monotone(rate):
+            rate /= 2
+            if rate < 1 / SINGLE:
+                raise BadValue("data", "takes smaller numbers: no learning rate is small enough")
+        while rate >= 1 and monotone(2 * rate):
+            rate *= 2
+            if rate > SINGLE / 4:
+                raise BadValue("data", "takes sequences of which something can be learned")
+        return rate
+
+
+def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
+    """Return the data, averaged once if they can be, and the gradient of their loss."""
+    if model.linear:
+        from iclcore.engines.linear import gradient
+
+        choose(model, "moments", None if isinstance(data, Moments) else (data.dim, data.outputs))
+        averages = moments.averages(data, model)
+        return averages, lambda factors: gradient(factors, averages)
+    instance("data", data, Sequences)
+    from iclcore.engines.autograd import gradient_of
+
+    return data, gradient_of(model, data, model.start(data.dim, data.outputs))
+
+
+def sharpness(gradient: Gradient, factors: Factors) -> float:
+    """Return the largest eigenvalue of the Hessian, by Lanczos on differences of gradients.
+
+    It is nan if Lanczos does not converge.
+    """
+    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+
+    weights = flat(factors)
+    size = DIFFERENCE * np.linalg.norm(weights)
+
+    def slope(shift: np.ndarray) -> np.ndarray:
+        return flat(gradient(tuple(parted(weights + shift, factors))))
+
+    def hessian_times(direction: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(direction)
+        shift = size / length * direction.ravel()
+        return (slope(shift) - slope(-shift)) * (length / (2 * size))
+
+    hessian = LinearOperator((len(weights), len(weights)), matvec=hessian_times, dtype=float)
+    first = np.random.default_rng(0).standard_normal(len(weights))
+    try:
+        largest = eigsh(hessian, 1, which="LA", v0=first, tol=1e-3, return_eigenvectors=False)
+    except ArpackError:
+        return np.nan
+    return float(largest[0])
+
+
+def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weights"]:
+    """Return ∂c/∂weights for all weights that reach the prediction."""
     columns = []
-    for place, factor in enumerate(factors):  # c is linear in each: its slope is c of units
+    for place, factor in enumerate(factors):  # c is linear in each factor: its slope is c of units
         units = np.eye(factor.size).reshape(-1, *factor.shape)
-        slopes = coefficients((*factors[:place], units, *factors[place + 1 :]), kind)
+        slopes = moments.coefficients((*factors[:place], units, *factors[place + 1 :]), features)
         columns.extend(slopes.reshape(factor.size, -1))
     return np.stack(columns, axis=1)
 
 
 def balanced_end(task: RegressionTask, model: Model) -> Factors:
-    """Factors of the global minimum that training from small weights ends at, heads at zero left out.
+    """Return factors of the global minimum where training from small weights ends, without heads at zero.
 
-    Balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
-    a head, the largest first. Several outputs have heads of their own; of a cubic model only the
+    They are balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
+    per head, the largest first. Each output has heads of its own. A cubic model has heads only for the
     last output, whose β it reads.
     """
-    single = replace(task, in_context=1.0)
-    gains = theory.learned(single, model.divisor)
+    a, b = moments.rates(replace(task, in_context=1.0), model.divisor)
+    gains = a / b  # M at the minimum, along each eigenvector
     outputs, dim = task.outputs, task.dim
-    low = hasattr(model, "rank")  # else a head holds a whole matrix
-    rank = min(model.rank, dim) if low else dim  # a row more is zero, and no step moves it
+    low_rank = hasattr(model, "rank")  # else a head holds a whole matrix
+    rank = min(model.rank, dim) if low_rank else dim  # a further row is zero, and no step moves it
     groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
     groups = groups[: max(1, model.heads // outputs)]
-    width = features(model, dim, outputs).pair.shape
+    width = moments.features(model, dim, outputs).pair.shape
     taught = [outputs - 1] if model.cubic else range(outputs)
     heads = len(groups) * len(taught)
     v = np.zeros((heads, outputs, width[1]))
@@ -86,7 +152,7 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
     for i, o in enumerate(taught):
         for g, group in enumerate(groups):
             h, basis = i * len(groups) + g, task.eigenvectors[:, group]
-            if low:
+            if low_rank:
                 value = np.cbrt(gains[group].sum())
                 part = (basis * np.sqrt(gains[group] / value)).T
                 key[h, : len(group), :dim] = query[h, : len(group)] = part
@@ -94,4 +160,4 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
                 value = np.sqrt(np.linalg.norm(gains))
                 w[h, :, :dim] = (basis * gains) @ basis.T / value
             v[h, o, o - outputs] = value
-    return (key, query, v) if low else (w, v)
+    return (key, query, v) if low_rank else (w, v)

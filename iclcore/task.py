@@ -1,107 +1,130 @@
-"""What an in-context regression task is, and how its sequences are drawn.
+"""In-context regression tasks, and sequences drawn from them.
 
 A sequence shows N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q; the answer is y_q = Wᵀ x_q.
-As a model sees it, it is a matrix of T = N + 1 tokens (x, y), the query's y set to zero.
+A model sees it as a matrix of T = N + 1 tokens (x, y), in which the query's y is set to zero.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from iclcore.checks import choice, least, numbers, positive, said, share, switch, whole
+from iclcore import checks
+from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
 
-ORTHOGONAL = 1e-6  # float32 eigenvectors are; round-off of float64 ones is far below
+ORTHOGONAL = 1e-6  # eigenvectors in float32 are orthogonal to within this
 SPECTRA = ("linear", "power", "white")
 STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # of random numbers
-DRAWN = 1000  # sequences that a published draw has in float64 at a time: they stay in the cache
 Vector, Matrix = Float[np.ndarray, " D"], Float[np.ndarray, "D D"]
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
 
 
 def divide_by(divisor: str, tokens: int) -> int:
-    """What the sum over a context of ``tokens`` tokens (query included) is divided by.
+    """Return what a model divides its sum over ``tokens`` tokens (the query included) by.
 
-    ``one``: the published code; ``context``: the paper's 1/N; ``tokens``: the published ``--vary_len``.
+    ``one`` is the published code, ``context`` the 1/N of the paper, ``tokens`` the published ``--vary_len``.
     """
-    choice("divisor", divisor, DIVISORS)
+    checks.choice("divisor", divisor, DIVISORS)
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return an array that nobody can change: the array itself if its memory is read-only, else a copy."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.flags.writeable or array.flags.writeable:
+        array = array.copy(order="K")
+        array.flags.writeable = False
+    return array
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """P sequences of T tokens. ``y`` keeps the query's answer in its last row; tokens hide it.
+    """P sequences of T tokens: inputs x (P, T, D) and labels y (P, T, O).
 
-    Lists and integers become arrays of floats, and of one output ``y`` may be (P, T).
-    With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of them
-    being the query each time; without, the whole sequence is the only one. ``task`` is what they were
-    drawn from, if that is known.
+    Lists and integers become arrays of floats, and for one output ``y`` may be (P, T). The last row of a
+    sequence is the query: ``y`` has its answer there, which a model never sees. Nobody can change the
+    arrays: they are copies, unless they were read-only.
+
+    With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
+    each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if
+    that is known. For a published draw, ``starts`` returns the initial weights of a model.
     """
 
-    x: ArrayLike  # (P, T, D) and
-    y: ArrayLike  # (P, T, O), as they are kept: arrays of floats
+    x: ArrayLike
+    y: ArrayLike
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
-    averages: dict = field(default_factory=dict, init=False, repr=False, compare=False)
+    starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
+    averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
 
     def __post_init__(self) -> None:
-        for name in ("x", "y"):
-            object.__setattr__(self, name, _tokens(name, getattr(self, name)))
-        switch("every_length", self.every_length)
-        if self.x.shape[:2] != self.y.shape[:2] or not len(self.x) > 0:
-            raise ValueError(
-                f"y takes as many sequences and tokens as x, {self.x.shape[:2]}, and there is at least "
-                f"one sequence, not {self.y.shape[:2]}"
+        x, y = numbers("x", self.x), numbers("y", self.y)
+        if y.ndim == 2:
+            y = y[:, :, None]
+        checks.switch("every_length", self.every_length)
+        if x.ndim != 3 or not x.shape[0] or x.shape[1] < 2 or not x.shape[2]:
+            raise BadValue(
+                "x", f"takes the shape (P, T, D) with at least 2 tokens a sequence, not {x.shape}"
             )
-        if self.x.shape[1] < 2:
-            raise ValueError("x takes at least 2 tokens a sequence: an example and the query")
-        if self.task and (self.task.context + 1, self.task.dim) != self.x.shape[1:]:
-            raise ValueError(
-                f"task takes context {self.x.shape[1] - 1} and dim {self.x.shape[2]}, as x has, not "
-                f"{self.task.context} and {self.task.dim}"
-            )
+        if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2]:
+            takes = f"({x.shape[0]}, {x.shape[1]}) or ({x.shape[0]}, {x.shape[1]}, O)"
+            raise BadValue("y", f"takes the shape {takes}, as x has, not {y.shape}")
+        task = self.task
+        if task and (task.context + 1, task.dim) != x.shape[1:]:
+            takes = f"context {x.shape[1] - 1} and dim {x.shape[2]}, as x has"
+            raise BadValue("task", f"takes {takes}, not {task.context} and {task.dim}")
+        object.__setattr__(self, "x", read_only(x))
+        object.__setattr__(self, "y", read_only(y))
+
+    def __getstate__(self) -> dict:
+        return self.__dict__ | {"averages": {}}
+
+    def __setstate__(self, state: dict) -> None:
+        for name in ("x", "y"):  # pickle forgets that they are read-only
+            state[name].flags.writeable = False
+        self.__dict__.update(state)
 
     def __len__(self) -> int:
         return len(self.x)
 
     def __repr__(self) -> str:
-        """Shapes, not a hundred lines of numbers."""
+        """Return the shapes, and what the sequences were drawn from."""
         of = f" of {self.task}" if self.task else ""
-        return (
-            f"Sequences(x {self.x.shape}, y {self.y.shape}, every_length={self.every_length}){of}"
-        )
+        shapes = f"x {self.x.shape}, y {self.y.shape}"
+        return f"Sequences({shapes}, every_length={self.every_length}){of}"
 
     @property
     def dim(self) -> int:
+        """The dimension D of the inputs."""
         return self.x.shape[2]
 
     @property
     def outputs(self) -> int:
+        """The dimension O of the labels."""
         return self.y.shape[2]
 
     @property
     def context(self) -> int:
+        """The number N of labelled examples in a sequence."""
         return self.x.shape[1] - 1
 
     @cached_property
-    def finite(self) -> bool:
-        """Whether all its numbers are."""
-        return bool(np.isfinite(self.x).all() and np.isfinite(self.y).all())
-
-    @cached_property
     def digest(self) -> str:
-        """Of its content: of equal numbers in equal shapes and precision it is the same."""
-        found = sha256(f"{self.every_length}".encode())
+        """A digest of the numbers, their shapes and their precision."""
+        digest = sha256(f"{self.every_length}".encode())
         for array in (self.x, self.y):
-            found.update(f"{array.dtype.str}{array.shape}".encode())
-            found.update(np.ascontiguousarray(array))
-        return found.hexdigest()[:16]
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array))
+        return digest.hexdigest()[:16]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequences):
@@ -112,49 +135,38 @@ class Sequences:
         return hash((self.digest, self.task))
 
     def __getitem__(self, part: slice) -> "Sequences":
-        return Sequences(self.x[part], self.y[part], every_length=self.every_length, task=self.task)
+        kept = {name: getattr(self, name) for name in ("every_length", "task", "starts")}
+        return Sequences(self.x[part], self.y[part], **kept)
 
     @property
     def lengths(self) -> range:
-        """Numbers of tokens, the query included, over which the loss is averaged."""
+        """The numbers of tokens, the query included, over which the loss is averaged."""
         tokens = self.x.shape[1]
         return range(2 if self.every_length else tokens, tokens + 1)
 
     def prefixes(self) -> Iterator[tuple[Float[np.ndarray, "P n E"], Float[np.ndarray, "P O"]]]:
-        """For each length: the tokens with the query's y hidden, and that y."""
+        """Yield for each length the tokens, in which the query's y is zero, and that y."""
         for n in self.lengths:
             tokens = np.concatenate([self.x[:, :n], self.y[:, :n]], axis=2)
             tokens[:, -1, self.x.shape[2] :] = 0
             yield tokens, self.y[:, n - 1]
 
 
-def _tokens(name: str, value: object) -> np.ndarray:
-    """Floats with three axes, of what can be one."""
-    array = numbers(name, value)
-    if name == "y" and array.ndim == 2:
-        array = array[:, :, None]
-    if array.ndim != 3:
-        shapes = {"x": "(P, T, D)", "y": "(P, T) or (P, T, O)"}
-        raise ValueError(f"{name} takes the shape {shapes[name]}, not {array.shape}")
-    if not array.shape[2]:
-        raise ValueError(f"{name} takes at least one entry a token, not none")
-    return array
-
-
 @dataclass(frozen=True)
 class RegressionTask:
-    """Linear regression in context: x ~ N(0, Λ) with tr Λ = 1, and a task matrix W a sequence.
+    """Linear regression in context: inputs x ~ N(0, Λ), labels y = Wᵀ x, and one W for each sequence.
 
-    ``spectrum`` is the law of Λ's eigenvalues (``linear``: λ_d ∝ d, ``power``: λ_d ∝ 1/d, ``white``)
-    or the eigenvalues themselves; ``basis`` has their eigenvectors as columns, else these are drawn from
-    ``seed``. ``of_covariance`` takes a Λ instead. A share ``in_context`` of the sequences, to the
-    nearest whole number, has W ~ N(0, I) of its own; the others share one W of norm √D (in-weight
-    learning), and at share 0 their context is noise. ``noise`` is the variance σ² of what is added to every
-    label Wᵀx, the query's answer included.
-    ``seed`` is that of drawn eigenvectors and of the shared W.
+    ``spectrum`` is the law of Λ's eigenvalues (``linear``: λ_d ∝ d, ``power``: λ_d ∝ 1/d, ``white``), which
+    then add up to 1, or the eigenvalues themselves. ``basis`` has their eigenvectors as columns; without it
+    they are drawn from ``seed``. ``of_covariance`` takes Λ instead.
+
+    A fraction ``in_context`` of the sequences has a W ~ N(0, I) of its own. The others have one W in common,
+    of norm √D, which a model can learn by heart (in-weight learning); it is drawn from ``seed`` too. The
+    value 0 is an exception: then the labels of the context are noise and only the answer comes from the
+    common W. ``noise`` is the variance σ² of the noise added to every label Wᵀx, the answer included.
     """
 
-    dim: int | None = None  # as many as eigenvalues are given, else 4
+    dim: int | None = None  # default: the number of eigenvalues if these are given, else 4
     context: int = 31
     outputs: int = 1
     spectrum: str | Sequence[float] | Vector = "linear"
@@ -165,62 +177,60 @@ class RegressionTask:
     noise: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.spectrum, str):
-            given = numbers("spectrum", self.spectrum)
-            if given.ndim != 1:
-                raise ValueError(f"spectrum takes a law's name or eigenvalues, not {said(given)}")
-            object.__setattr__(self, "spectrum", tuple(given.tolist()))
+        named = isinstance(self.spectrum, str)
+        spectrum = self.spectrum if named else numbers("spectrum", self.spectrum)
+        if not named and spectrum.ndim != 1:
+            raise BadValue("spectrum", f"takes a law's name or eigenvalues, not {shown(spectrum)}")
         if self.dim is None:
-            dim = 4 if isinstance(self.spectrum, str) else len(self.spectrum)
-            object.__setattr__(self, "dim", dim)
+            object.__setattr__(self, "dim", 4 if named else len(spectrum))
         for name in ("dim", "context", "outputs"):
             whole(name, getattr(self, name))
-        share("in_context", self.in_context)
-        least("noise", self.noise)
+        checks.fraction("in_context", self.in_context)
+        checks.least("noise", self.noise)
         whole("seed", self.seed, least=0)
-        switch("every_length", self.every_length)
+        checks.switch("every_length", self.every_length)
         order = slice(None)
-        if isinstance(self.spectrum, str):
-            choice("spectrum", self.spectrum, SPECTRA)
-        elif len(self.spectrum) != self.dim:
-            raise ValueError(f"spectrum takes {self.dim} eigenvalues, not {len(self.spectrum)}")
+        if named:
+            checks.choice("spectrum", spectrum, SPECTRA)
+        elif len(spectrum) != self.dim:
+            raise BadValue("spectrum", f"takes {self.dim} eigenvalues, not {len(spectrum)}")
         else:
-            values = [float(positive("spectrum", value)) for value in self.spectrum]
-            order = sorted(range(self.dim), key=lambda d: -values[d])
-            object.__setattr__(self, "spectrum", tuple(values[d] for d in order))
+            for value in spectrum:
+                checks.positive("spectrum", float(value))
+            order = np.argsort(-spectrum, kind="stable")
+            object.__setattr__(self, "spectrum", tuple(spectrum[order].tolist()))
         if self.basis is not None:
             basis = numbers("basis", self.basis)
             if basis.shape != (self.dim, self.dim) or not np.allclose(
                 basis.T @ basis, np.eye(self.dim), atol=ORTHOGONAL
             ):
-                raise ValueError(
-                    f"basis takes {self.dim} orthonormal columns of {self.dim} entries"
-                )
-            # in the order of the eigenvalues, as hashable as these
+                takes = f"takes {self.dim} orthonormal columns of {self.dim} entries"
+                raise BadValue("basis", f"{takes}, not {shown(self.basis)}")
+            # tuples, so that a task can be hashed
             object.__setattr__(self, "basis", tuple(map(tuple, basis[:, order].tolist())))
 
     @classmethod
     def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
-        """The task whose inputs have this Λ; ``settings`` are the other fields."""
+        """Return the task whose inputs have this Λ; ``settings`` are the other fields."""
         covariance = numbers("covariance", covariance)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
-        if not np.isfinite(covariance).all():
-            raise ValueError("covariance takes finite numbers; there is one that is not")
         if not square or not np.allclose(covariance, covariance.T):
-            raise ValueError("covariance takes a symmetric square matrix")
+            raise BadValue(
+                "covariance", f"takes a symmetric square matrix, not {shown(covariance)}"
+            )
         values, basis = np.linalg.eigh(covariance)
         if not (values > 0).all():
-            raise ValueError(f"covariance takes eigenvalues above 0, not {values.min():.3g}")
+            raise BadValue("covariance", f"takes eigenvalues above 0, not {values.min():.3g}")
         return cls(spectrum=values, basis=basis, **settings)
 
     @property
     def lengths(self) -> range:
-        """Numbers of tokens, the query included, over which the loss is averaged."""
+        """The numbers of tokens, the query included, over which the loss is averaged."""
         return range(2 if self.every_length else self.context + 1, self.context + 2)
 
     @property
     def eigenvalues(self) -> Vector:
-        """λ_1 ≥ … ≥ λ_D; a named spectrum has trace 1, given eigenvalues are kept as they are."""
+        """λ_1 ≥ … ≥ λ_D; those of a named spectrum add up to 1, given ones are kept as they are."""
         if not isinstance(self.spectrum, str):
             return np.array(self.spectrum)
         order = np.arange(1, self.dim + 1)
@@ -229,16 +239,16 @@ class RegressionTask:
 
     @cached_property
     def eigenvectors(self) -> Matrix:
-        """Columns e_1 … e_D, given or drawn from ``seed``; white input keeps the axes."""
+        """Columns e_1 … e_D, given or drawn from ``seed``; for white inputs the axes."""
         if self.basis is not None:
-            found = np.array(self.basis)
+            basis = np.array(self.basis)
         elif self.spectrum == "white":
-            found = np.eye(self.dim)
+            basis = np.eye(self.dim)
         else:
-            found = self._rng("covariance").standard_normal((self.dim, self.dim))
-            found = np.linalg.qr(found)[0]
-        found.flags.writeable = False  # it is every asker's
-        return found
+            basis = self._rng("covariance").standard_normal((self.dim, self.dim))
+            basis = np.linalg.qr(basis)[0]
+        basis.flags.writeable = False  # because it is cached
+        return basis
 
     @property
     def covariance(self) -> Matrix:
@@ -252,29 +262,35 @@ class RegressionTask:
 
     @property
     def shared(self) -> Float[np.ndarray, "D O"]:
-        """The W of the sequences that are not in-context, of Frobenius norm √D."""
+        """The W, of Frobenius norm √D, of the sequences that have none of their own."""
         w = self._rng("shared").standard_normal((self.dim, self.outputs))
         return w * np.sqrt(self.dim) / np.linalg.norm(w)
 
     def sample(self, sequences: int, seed: int = 0) -> Sequences:
-        """Independent draws; inputs and task matrices have generators of their own under ``seed``."""
+        """Return so many independent sequences, drawn from this seed."""
         return next(self.batches(sequences, seed))
 
     def batches(self, sequences: int, seed: int = 0) -> Iterator[Sequences]:
-        """Draws without an end, the first of which is ``sample``."""
+        """Yield draws of so many sequences without end; the first is ``sample(sequences, seed)``.
+
+        Inputs, task matrices, noise and errors each have a generator of their own.
+        """
         whole("sequences", sequences)
+        whole("seed", seed, least=0)
         tokens, shared = self.context + 1, self.shared
+        fits_in_memory("sequences", 8 * sequences * tokens * (2 * self.dim + self.outputs))
         root = (self.eigenvectors * np.sqrt(self.eigenvalues)) @ self.eigenvectors.T
         inputs, tasks, noise, errors = (self._rng(name, seed) for name in STREAMS[2:])
         while True:
             x = inputs.standard_normal((sequences, tokens, self.dim)) @ root
             w = tasks.standard_normal((sequences, self.dim, self.outputs))
-            w[round(sequences * self.in_context) :] = shared  # 100 * .29 is a little less than 29
+            w[round(sequences * self.in_context) :] = shared  # rounded: 100 * .29 is below 29
             y = x @ w
             if self.noise:
                 y += np.sqrt(self.noise) * errors.standard_normal(y.shape)
             if self.in_context == 0:
                 y[:, :-1] = noise.standard_normal((sequences, tokens - 1, self.outputs))
+            x.flags.writeable = y.flags.writeable = False  # so that they need not be copied
             yield Sequences(x, y, every_length=self.every_length, task=self)
 
     def _rng(self, stream: str, *seeds: int) -> np.random.Generator:

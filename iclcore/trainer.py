@@ -1,28 +1,30 @@
-"""``train``: a model, data, a number of steps; the engine that is exact and fast for them."""
+"""``train`` trains a model on data and records every step."""
 
+import signal
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from operator import index
-from threading import Event
+from threading import Event, current_thread, main_thread
 
 import numpy as np
+from tqdm import tqdm
 
-from iclcore.checks import SINGLE, choice, instance, numbers, positive, said, whole
+from iclcore.checks import SINGLE, BadValue, instance, numbers, positive, shown, whole
+from iclcore.engines import ENGINES, choose
+from iclcore.engines.base import Engine
 from iclcore.history import History, describe
-from iclcore.interrupts import noted
-from iclcore.models import Descent, Model, Weights, copied, feature_count, trainable
-from iclcore.moments import Data, Moments, averages, of_sequences
+from iclcore.models import Model, Weights, copied, feature_count, trainable
+from iclcore.moments import Data, Moments, averages
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-ENGINES = ("auto", "moments", "population", "autograd", "published")
-BY_TORCH, AVERAGED = ("autograd", "published"), ("moments", "population")
-MOST_FEATURES = 8000  # whose gram is half a gigabyte: D = 24
-TAKEN = ("step", "loss", "value")  # columns of every run
-BLOCK_SECONDS = 0.1  # one step, then as many as take about this long
+RECORDED = ("step", "loss", "value")  # the columns that every run has
+Progress = Callable[[int], object]
+BLOCK_SECONDS = 0.1  # how long the bar and Ctrl-C wait for a block of steps
 
 
 def train(
@@ -38,276 +40,205 @@ def train(
     tests: Mapping[str, Data] | None = None,
     snapshots: int | Sequence[int] | np.ndarray = (),
     engine: str = "auto",
-    progress: Callable[[int], object] | None = None,
+    progress: Progress | None = None,
 ) -> History:
-    """Descent on sequences, on a task's population or on averages of either, by gradient descent or
-    another ``optimizer``; with a ``batch``, on so many fresh sequences of a task at each step.
+    """Train ``model`` on ``data`` for ``steps`` steps of size ``lr`` and return the History.
 
-    It begins at ``start``; without one where the published code does on a published draw, else, or
-    with a ``seed``, at weights drawn from that (0), as fresh sequences are. Linear models run on moments, a
-    task of many dimensions on its closed form (``population``), softmax on the query's row by gradient
-    descent, else by ``autograd``, which runs the torch module; ``published`` runs the operations of the
-    first paper's code in float32. Recorded at every step: loss, each head's value weight, the error on
-    each of ``tests``; all weights at ``snapshots`` (steps, or a number: each so many) and at the end.
-    ``progress`` is told of steps as they are done, instead of a bar on the terminal. A loss that stops
-    being finite ends the run, and a warning says so; Ctrl-C keeps what was recorded.
+    data: Sequences, a RegressionTask (infinitely many sequences of it), or Moments of either.
+    optimizer: GradientDescent (the default) or Adam.
+    batch: draw so many fresh sequences of the task at each step; needs a linear model.
+    start: the initial weights. Without it, a published draw as ``data`` gives those of the published code,
+        unless there is a ``seed``; else they are drawn from ``seed``.
+    seed: the seed of the initial weights and of fresh sequences; 0 if it is not given.
+    tests: further data by name; the error on each is recorded at every step under that name.
+    snapshots: the steps at which to keep all weights; a number n means every n steps.
+    engine: "auto" takes "moments" for linear models, or "population" for a task of many dimensions;
+        "softmax" for softmax attention; and "autograd", the slow oracle, for the rest. "published" repeats
+        the operations of the first paper's code in float32.
+    progress: a function that is called with the number of steps just done, instead of a bar.
+
+    The history has the loss, each head's value weight and the test errors at every step, each from before
+    that step, and the first and the last weights. A loss that is no longer finite ends the run. Ctrl-C ends
+    it too, and what was recorded is returned. A warning says if the loss rose or stopped being finite.
     """
     trainable("model", model)
+    instance("data", data, Sequences, RegressionTask, Moments)
+    tests = dict(instance("tests", tests or {}, Mapping))
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr, SINGLE))
-    if seed is not None:
-        seed = int(whole("seed", seed, least=0))
-    if isinstance(snapshots, Integral):
-        snapshots = range(0, steps + 1, whole("snapshots", snapshots))
-    try:
-        snapshots = sorted({index(s) for s in snapshots})
-    except TypeError:
-        raise ValueError(f"snapshots takes steps, not {said(snapshots)}") from None
-    if snapshots and not 0 <= snapshots[0] <= snapshots[-1] <= steps:
-        raise ValueError(f"snapshots takes steps from 0 to {steps}, not {snapshots}")
-    for name, value in {"start": start, "tests": tests}.items():
-        if value is not None:
-            instance(name, value, Mapping)
-    tests = dict(tests or {})
-    for name, each in {"data": data, **tests}.items():
-        instance(name, each, Sequences, RegressionTask, Moments)
-    for name in tests:
-        if not name.isidentifier() or name in TAKEN or name.rpartition("_")[2].isdigit():
-            raise ValueError(
-                f"tests takes names that can head a column of their own, not {name!r}: no "
-                f"{', '.join(TAKEN)}, and no number at the end"
-            )
-    sets = {"loss": data, **tests}
-    sizes = None if isinstance(data, Moments) else (data.dim, data.outputs)
+    seed = None if seed is None else int(whole("seed", seed, least=0))
+    snapshots = _snapshot_steps(snapshots, steps)
     task = data if isinstance(data, RegressionTask) else None
-    kind = choose(model, engine, sizes, task, optimizer)
-    fresh = {}
-    if batch is not None:
-        fresh["batch"] = int(whole("batch", batch))
-        if task is None or kind != "moments":
-            raise ValueError("batch takes a task as data, from which to draw, and a linear model")
-    if kind not in AVERAGED and not all(isinstance(each, Sequences) for each in sets.values()):
-        raise ValueError(f"engine {kind} takes sequences as data and tests, not averages")
-    if tests and kind == "population":
-        raise ValueError("tests takes none with engine population: moments has them")
-    for name, each in {"data": data, **tests}.items():
-        if isinstance(each, Sequences) and not each.finite:
-            raise ValueError(f"{name} takes finite numbers; there is one that is not")
-        if (each.dim, each.outputs) != (data.dim, data.outputs):
-            raise ValueError(
-                f"tests takes sets of data's dim and outputs, {data.dim} and {data.outputs}; {name} has "
-                f"{each.dim} and {each.outputs}"
-            )
-        if isinstance(each, Moments):
-            size = feature_count(model, each.dim, each.outputs)
-            if each.features.size != size:
-                raise ValueError(
-                    f"{name} takes averages of the {size} features of {type(model).__name__}, not of "
-                    f"{each.features.size}"
-                )
-
-    sets, seconds = averaged(sets, model, kind)
-    dim, outputs = data.dim, data.outputs
-    if start is None and seed is None and hasattr(data, "start"):
-        start = data.start(model)
-    elif start is None:
-        start = model.start(dim, outputs, seed or 0, whole=kind != "population")
-    start = {name: numbers(f"start {name}", array) for name, array in start.items()}
-    wanted = {a.name: (a.count, *a.shape) for a in model.layers(dim, outputs)}
-    shapes = {name: np.shape(array) for name, array in start.items()}
-    fewer = wanted | {"value": (model.heads, outputs, dim + outputs)}  # rows: those that reach ŷ
-    if shapes not in ([wanted, fewer] if kind in AVERAGED else [wanted]):
-        raise ValueError(f"start takes {wanted}, not {shapes}")
-    task = data if isinstance(data, RegressionTask) else data.task
+    sizes = None if isinstance(data, Moments) else (data.dim, data.outputs)
+    engine = choose(model, engine, sizes, task, optimizer)
+    fresh = {} if batch is None else {"batch": int(whole("batch", batch))}
+    if fresh and not (task and engine == "moments"):
+        raise BadValue("batch", "takes a task as data, from which to draw, and a linear model")
+    _check_data(model, data, tests, engine)
+    weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
-    settings |= describe(*filter(None, [task, model, optimizer])) | fresh
-    settings |= {"steps": steps, "lr": lr}
-    history = descend(
-        "batches" if fresh else kind, model, start, sets, steps, lr, optimizer=optimizer,
-        settings=settings, seconds=seconds, snapshots=snapshots, progress=progress,
-        **(fresh and fresh | {"seed": seed or 0}),
-    )  # fmt: skip
-    if history.ended == "diverged":
-        edge = "; iclcore.edge.calm_rate(model, data, steps) finds one that is small enough"
-        if isinstance(data, RegressionTask):
-            edge = "; iclcore.stability.stable_rate(task, model) is the edge where linear training ends"
-        warnings.warn(
-            f"the loss stopped being finite at step {len(history.loss) - 1}: lr takes less than the "
-            f"{lr:g} it had{edge * (optimizer == PLAIN)}",
-            stacklevel=2,
+    settings |= describe(*filter(None, [task or data.task, model, optimizer]))
+    settings |= fresh | {"steps": steps, "lr": lr}
+
+    clocks, first = [time.perf_counter()], copied(weights)
+    sets = {"loss": data, **tests}
+    if engine == "moments":
+        sets = {name: averages(dataset, model) for name, dataset in sets.items()}
+    clocks.append(time.perf_counter())
+    new_engine = ENGINES[engine].engine()
+    if fresh:
+        from iclcore.engines.linear import BatchEngine
+
+        new_engine = partial(BatchEngine, **fresh, seed=seed or 0)
+    run = new_engine(model, weights, sets["loss"], [sets[n] for n in tests], lr, optimizer)
+    run.load()
+    clocks.append(time.perf_counter())
+    with delayed_interrupt() as interrupted:
+        blocks, kept, ended = _advance(run, steps, snapshots, progress, interrupted)
+        clocks.append(time.perf_counter())
+        loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        seconds = zip(("moments", "loading", "descent"), np.diff(clocks).tolist(), strict=True)
+        history = History(
+            series=dict(zip(sets, [loss, *errors.T], strict=True)) | {"value": values},
+            settings=settings,
+            ended=ended,
+            engine=engine,
+            moments=sets["loss"] if engine == "moments" and not fresh else None,
+            floor_found=run.floor,
+            seconds=dict(seconds),
+            kept=np.array(list(kept), dtype=int),
+            snapshots={n: np.stack([w[n] for w in kept.values()]) for n in weights if kept},
+            start=first,
+            final=copied(run.weights),
         )
+    if problem := _problem(history, data):
+        warnings.warn(problem, stacklevel=2)
     return history
 
 
-def averaged(
-    sets: dict[str, Data], model: Model, kind: str
-) -> tuple[dict[str, Data], dict[str, float]]:
-    """The sets as an engine of this kind takes them, and the seconds of it.
+class _Interruption(Event):
+    """An event that is a signal handler too, which sets it."""
 
-    What takes moments is compiled, or loaded, once a process: by two sequences, as one alone has another
-    memory layout, for which there is other code.
+    def __call__(self, *_: object) -> None:
+        self.set()
+
+
+@contextmanager
+def delayed_interrupt() -> Iterator[Event]:
+    """Let Ctrl-C set the event that this yields, instead of raising KeyboardInterrupt anywhere.
+
+    So every step that was taken is recorded, and every file is written to its end. A nested use yields the
+    outer event. Python delivers signals to the main thread only: elsewhere the event stays unset.
     """
-    clock = time.perf_counter()
-    if kind == "moments":
-        for each in sets.values():
-            if isinstance(each, Sequences):
-                of_sequences(each[:2], model)
-    loaded = time.perf_counter()
-    if kind == "moments":
-        sets = {name: averages(each, model) for name, each in sets.items()}
-    return sets, {"loading": loaded - clock, "moments": time.perf_counter() - loaded}
+    before = signal.getsignal(signal.SIGINT)
+    main = current_thread() is main_thread()
+    if not main or before in (signal.SIG_IGN, None):  # a script's background job ignores Ctrl-C
+        yield Event()
+        return
+    event = before if isinstance(before, _Interruption) else _Interruption()
+    signal.signal(signal.SIGINT, event)
+    try:
+        yield event
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
-def descend(
-    kind: str,
-    model: Model,
-    start: Weights,
-    sets: dict[str, Data],
-    steps: int,
-    lr: float,
-    *,
-    settings: dict,
-    seconds: dict[str, float],
-    optimizer: Optimizer = PLAIN,
-    snapshots: Sequence[int] = (),
-    progress: Callable[[int], object] | None = None,
-    **fresh: int,
-) -> History:
-    """``train`` where all is checked, drawn and averaged; of a loss that is not finite the caller tells.
+def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> set[int]:
+    if isinstance(snapshots, Integral):
+        snapshots = range(0, steps + 1, whole("snapshots", snapshots))
+    try:
+        chosen = {index(step) for step in snapshots}
+    except TypeError:
+        raise BadValue("snapshots", f"takes steps, not {shown(snapshots)}") from None
+    if chosen and not 0 <= min(chosen) <= max(chosen) <= steps:
+        raise BadValue("snapshots", f"takes steps from 0 to {steps}, not {shown(sorted(chosen))}")
+    return chosen
 
-    ``sets`` are named as their errors are recorded, and the first, ``loss``, is descended on; ``seconds`` are
-    those that were spent on them.
+
+def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
+    """Check that the data fit the engine, the model and each other."""
+    for name in tests:
+        if not name.isidentifier() or name in RECORDED or name.rpartition("_")[2].isdigit():
+            takes = "takes names that can head a column: no number at the end, and not one of "
+            raise BadValue("tests", f"{takes}{', '.join(RECORDED)}; not {name!r}")
+    if tests and engine == "population":
+        raise BadValue("tests", "takes none with engine population: engine moments takes them")
+    size, accepted = feature_count(model, data.dim, data.outputs), ENGINES[engine].data
+    for name, dataset in [("data", data), *tests.items()]:
+        if not isinstance(dataset, accepted):
+            takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"
+            raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}")
+        if (dataset.dim, dataset.outputs) != (data.dim, data.outputs):
+            takes = f"takes sets of data's dim and outputs, {data.dim} and {data.outputs}"
+            raise BadValue("tests", f"{takes}; {name} has {dataset.dim} and {dataset.outputs}")
+        if isinstance(dataset, Moments) and dataset.features.size != size:
+            takes = f"takes averages of the {size} features of {type(model).__name__}"
+            raise BadValue(name, f"{takes}, not of {dataset.features.size}")
+
+
+def _initial_weights(
+    model: Model, data: Data, start: Weights | None, seed: int | None, engine: str
+) -> Weights:
+    """Return arrays of our own, which the engine may change in place."""
+    dim, outputs = data.dim, data.outputs
+    if start is None and seed is None and isinstance(data, Sequences) and data.starts:
+        start = data.starts(model)
+    elif start is None:
+        start = model.start(dim, outputs, seed or 0, answer_rows_only=engine == "population")
+    instance("start", start, Mapping)
+    weights = {n: np.array(numbers(f"start {n}", w), dtype=float) for n, w in start.items()}
+    full = {layer.name: (layer.count, *layer.shape) for layer in model.layers(dim, outputs)}
+    allowed = [full]
+    if engine in ("moments", "population"):  # they need only the value rows that reach the answer
+        allowed.append(full | {"value": (model.heads, outputs, dim + outputs)})
+    if (shapes := {name: array.shape for name, array in weights.items()}) not in allowed:
+        raise BadValue("start", f"takes arrays of shapes {full}, not {shapes}")
+    return weights
+
+
+def _advance(
+    engine: Engine, steps: int, snapshots: set[int], progress: Progress | None, interrupted: Event
+) -> tuple[list[tuple[np.ndarray, ...]], dict[int, Weights], str]:
+    """Advance from one snapshot to the next, in blocks short enough for the bar and for Ctrl-C.
+
+    Return the records of the blocks, the weights at the snapshots, and how the run ended.
     """
-    clock = time.perf_counter()
-    data, *tests = sets.values()
-    weights = {name: np.array(array, dtype=float) for name, array in start.items()}
-    first = copied(weights)
-    descent = _engine(kind)(model, weights, data, tests, float(lr), optimizer, **fresh)
-    seconds = seconds | {"loading": seconds["loading"] + time.perf_counter() - clock}
-
-    with noted() as interrupted:  # to the end: what was recorded must become a history
-        clock = time.perf_counter()
-        taken, ended, blocks = _run(descent, int(steps), snapshots, progress, interrupted)
-        seconds["descent"] = time.perf_counter() - clock
-
-        loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        errors = dict(zip(sets, [loss, *errors.T], strict=True))
-        return History(
-            series=errors | {"value": values},
-            settings=settings,
-            ended=ended,
-            engine=descent.engine,
-            moments=data if kind == "moments" else None,
-            floor_found=getattr(descent, "floor", None),
-            seconds=seconds,
-            kept=np.array(list(taken), dtype=int),
-            snapshots={n: np.stack([kept[n] for kept in taken.values()]) for n in weights if taken},
-            start=first,
-            final=copied(descent.weights),
-        )
+    blocks, kept, done, size, ended = [], {}, 0, 1, "finished"
+    hide = True if progress else None  # None shows the bar on a terminal only
+    with tqdm(total=steps, unit=" steps", delay=1, disable=hide, leave=False) as bar:
+        for stop in sorted(snapshots | {steps}):
+            while done < stop and ended == "finished":
+                clock = time.perf_counter()
+                blocks.append(engine.advance(min(size, stop - done)))
+                count = len(blocks[-1][0])
+                done += count
+                try:
+                    (progress or bar.update)(count)
+                except KeyboardInterrupt:  # a sweep stops its runs this way
+                    interrupted.set()
+                if not np.isfinite(blocks[-1][0][-1]):
+                    ended = "diverged"
+                elif interrupted.is_set() and done < steps:
+                    ended = "interrupted"
+                per_second = count / max(time.perf_counter() - clock, 1e-9)
+                size = max(1, int(min(4 * size, BLOCK_SECONDS * per_second)))
+            if done == stop and stop in snapshots:
+                kept[stop] = copied(engine.weights)
+    return blocks, kept, ended
 
 
-def choose(
-    model: Model,
-    engine: str,
-    sizes: tuple[int, int] | None,
-    task: RegressionTask | None = None,
-    optimizer: Optimizer = PLAIN,
-) -> str:
-    """The engine for a model: ``moments``, ``population``, ``rows``, ``autograd`` or ``published``.
-
-    ``sizes`` are D and O; ``task``, if the data are infinitely many of its sequences. Moments hold F²
-    numbers, F growing as D³: beyond MOST_FEATURES ``auto`` takes autograd, of a task population. Softmax by
-    anything but gradient descent, which is all that rows have, goes by autograd.
-    """
-    choice("engine", engine, ENGINES)
-    if not isinstance(optimizer, Optimizer):
-        takes = "iclcore.Adam() or iclcore.GradientDescent(momentum=0.9)"
-        raise TypeError(f"optimizer takes {takes}, not {said(optimizer)}")
-    if engine in AVERAGED and not model.linear:
-        raise ValueError(f"engine {engine} takes linear models: softmax has no finite moments")
-    if engine == "auto" and not model.linear:
-        return "rows" if model.softmax and optimizer == PLAIN else "autograd"
-    if engine == "population":
-        return _closed(task, optimizer)
-    if engine not in BY_TORCH and sizes:
-        size = feature_count(model, *sizes)
-        if size > MOST_FEATURES:
-            if engine == "moments":
-                raise ValueError(
-                    f"engine moments takes at most {MOST_FEATURES:,} features, not {size:,} "
-                    f"(D = {sizes[0]}): {'population' if task else 'autograd'} does without"
-                )
-            return _closed(task, optimizer) if task else "autograd"
-    return "moments" if engine == "auto" else engine
-
-
-def _closed(task: RegressionTask | None, optimizer: Optimizer) -> str:
-    """``population``, of a task that it can."""
-    if optimizer != PLAIN:
-        raise ValueError(
-            f"optimizer takes plain gradient descent with engine population, not {optimizer}"
-        )
-    if task is None:
-        raise ValueError("engine population takes infinitely many sequences, a task as data")
-    if task.outputs != 1 or task.in_context != 1:
-        raise ValueError(
-            "engine population takes one output and in_context 1, not "
-            f"{task.outputs} and {task.in_context:g} (D = {task.dim})"
-        )
-    return "population"
-
-
-def _engine(kind: str) -> type:
-    if kind == "moments":
-        from iclcore.engines.linear import MomentDescent as engine
-    elif kind == "batches":
-        from iclcore.engines.linear import BatchDescent as engine
-    elif kind == "population":
-        from iclcore.engines.population import PopulationDescent as engine
-    elif kind == "rows":
-        from iclcore.engines.softmax import RowDescent as engine
-    elif kind == "published":
-        from iclcore.engines.autograd import PublishedDescent as engine
+def _problem(history: History, data: Data) -> str | None:
+    """Say at which step the loss rose or stopped being finite, and what to do about it."""
+    if history.ended == "diverged":
+        problem = f"stopped being finite at step {history.steps[-1]}"
+    elif history.first_rise is not None:
+        problem = f"rose at step {history.first_rise}"
     else:
-        from iclcore.engines.autograd import AutogradDescent as engine
-    return engine
-
-
-def _run(
-    descent: Descent,
-    steps: int,
-    snapshots: Sequence[int],
-    progress: Callable[[int], object] | None,
-    interrupted: Event,
-) -> tuple[dict[int, Weights], str, list]:
-    """Advance from one snapshot to the next, in blocks short enough for a bar and for Ctrl-C.
-
-    ``snapshots`` ascend."""
-    from tqdm import tqdm
-
-    taken: dict[int, Weights] = {}
-    ahead = deque(snapshots)
-    blocks, done, ended, size = [], 0, "finished", 1
-    hidden = True if progress else None  # None: a bar on a terminal, else none
-    with tqdm(total=steps, unit=" steps", delay=1, disable=hidden, leave=False) as bar:
-        tell = progress or bar.update
-        while True:
-            if ahead and ahead[0] == done:
-                taken[ahead.popleft()] = copied(descent.weights)
-            if done == steps or ended != "finished":
-                break
-            clock = time.perf_counter()
-            asked = min(size, (ahead[0] if ahead else steps) - done)
-            blocks.append(descent.advance(asked))
-            done += len(blocks[-1][0])
-            try:
-                tell(len(blocks[-1][0]))
-            except KeyboardInterrupt:  # a sweep's worker that was asked to stop
-                interrupted.set()
-            if not np.isfinite(blocks[-1][0][-1]):
-                ended = "diverged"
-            elif interrupted.is_set() and done < steps:
-                ended = "interrupted"
-            pace = asked / max(time.perf_counter() - clock, 1e-9)
-            size = max(1, int(min(4 * size, BLOCK_SECONDS * pace)))
-    return taken, ended, blocks
+        return None
+    advice = "a smaller one"
+    if history.optimizer == PLAIN and "batch" not in history.settings:
+        advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
+        if isinstance(data, RegressionTask):
+            advice = "less than iclcore.stability.stable_rate(task, model)"
+    if isinstance(data, Sequences) and data.starts and history.engine != "published":
+        advice += '; engine="published" repeats the authors\' run bit by bit'
+    return f"the loss {problem}, because lr = {history.lr:g} is too large: take {advice}"

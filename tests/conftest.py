@@ -19,8 +19,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # not `loops` and the compiled half of softmax: numba compiles their functions and must see them bare
 CHECKED = (
-    "edge", "engines.autograd", "engines.linear", "engines.softmax", "files", "heads", "history", "models",
-    "modules", "moments", "published", "stability", "sweep.plan", "task", "theory", "trainer",
+    "engines.autograd", "engines.base", "engines.linear", "engines.softmax", "files", "heads", "history",
+    "models", "modules", "moments", "published", "stability", "sweep.plan", "task", "theory", "trainer",
 )  # fmt: skip
 install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
 

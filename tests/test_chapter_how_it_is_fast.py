@@ -9,9 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from iclbook import plot
 from iclbook.explorers import Speed
 from iclcore import MergedAttention, RegressionTask, SeparateAttention
-from iclcore.engines.autograd import AutogradDescent, PublishedDescent
+from iclcore.engines import MOST_FEATURES, choose
+from iclcore.engines.autograd import AutogradEngine, PublishedEngine
 from iclcore.models import feature_count
-from iclcore.trainer import MOST_FEATURES, choose
 
 said = recorded("how_it_is_fast")
 
@@ -40,13 +40,13 @@ def test_a_step_has_as_many_multiply_adds_as_torch_counts(counts, rank):
     """At rank one torch multiplies without a product of matrices, and does not count that."""
     task = RegressionTask(dim=4, context=6)
     model = MergedAttention(2) if rank is None else SeparateAttention(2, rank=rank)
-    assert counted(PublishedDescent, model, task) == counts["every_row"](7, 5, rank)
-    assert counted(AutogradDescent, model, task) == counts["query_row"](7, 5, rank)
+    assert counted(PublishedEngine, model, task) == counts["every_row"](7, 5, rank)
+    assert counted(AutogradEngine, model, task) == counts["query_row"](7, 5, rank)
 
 
 def test_the_ratios_are_of_these_counts():
-    first = counted(PublishedDescent, MergedAttention(8), RegressionTask())
-    fourth = counted(PublishedDescent, SeparateAttention(9), RegressionTask(dim=8))
+    first = counted(PublishedEngine, MergedAttention(8), RegressionTask())
+    fourth = counted(PublishedEngine, SeparateAttention(9), RegressionTask(dim=8))
     moments = [
         feature_count(model, dim, 1) ** 2 + 3 * heads * dim * (dim + 1) ** 2
         for model, dim, heads in ((MergedAttention(8), 4, 8), (SeparateAttention(9), 8, 9))
@@ -57,7 +57,7 @@ def test_the_ratios_are_of_these_counts():
 
 def test_the_explorer_counts_the_same():
     explorer = Speed()  # shows the first command, but 6,000 steps
-    each = counted(PublishedDescent, MergedAttention(8), RegressionTask())
+    each = counted(PublishedEngine, MergedAttention(8), RegressionTask())
     naive, _ = explorer.costs()
     assert naive == 6000 * 2 * 5000 * 8 * each / explorer.rate / 1e9
 

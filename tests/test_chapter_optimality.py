@@ -13,6 +13,7 @@ import pytest
 from conftest import recorded
 
 from iclbook.explorers import Optimality
+from iclbook.theory import baselines
 from iclcore.heads import risk, theory
 
 good, beyond = map(recorded, ("optimality", "beyond"))
@@ -47,7 +48,7 @@ def test_the_excess_over_bayes():
     rho = np.e * 200 * 11 / 2_000_000
     assert alone / (200 / 2_000_000) == pytest.approx(np.e * 1.1, rel=1 / (200 * 11) + rho)
     # the difference: .689 where the ratio is 5.46; both ends have less
-    found = risk.risk_curves(np.geomspace(1e-5, 1e3, 2000), 10, 0.1, 1.0)
+    found = baselines.risk_curves(np.geomspace(1e-5, 1e3, 2000), 10, 0.1, 1.0)
     ratio, above = found["one head"] / found["Bayes"], found["one head"] - found["Bayes"]
     assert good('above["one head"][far] .2f') == pytest.approx(above.max(), abs=0.006)
     assert good('over["one head"][far] .1f') == pytest.approx(ratio[above.argmax()], rel=0.1)

@@ -199,10 +199,7 @@ def test_who_won_and_when():
 def _as_run(path):
     from iclcore import History
 
-    spectra = {"omega": path.omega, "mu": path.mu}
-    series = {"loss": path.loss.sum(-1), "time": path.t}
-    for name, values in spectra.items():
-        series |= {f"{name}_task{i + 1}": values[:, :, i] for i in range(3)}
+    series = {"loss": path.loss.sum(-1), "time": path.t, "omega": path.omega, "mu": path.mu}
     return History(series)
 
 

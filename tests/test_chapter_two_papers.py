@@ -5,6 +5,7 @@ import pytest
 from conftest import close, recorded
 
 from iclbook import measure
+from iclbook.theory import emergence
 from iclcore.heads import phases, risk, theory
 from iclcore.heads.theory import MultiTask
 
@@ -31,7 +32,7 @@ def test_the_start_predicts_the_steps():
     )
     for got, told in linear:  # no 1/L: noise alone, 1.7% to .9% by the same estimate, of one stream
         assert abs(got - told) <= 0.025 * told + DIGIT
-    early = phases.advance(TASK) / phases.race(TASK, *START)[0]
+    early = emergence.advance(TASK) / phases.race(TASK, *START)[0]
     for ahead, noise, (got, told) in zip(early, late, softmax, strict=True):
         # 1/L: E Σ p ζ = ω(1 − E|p|²); the advance of the flow, 2.6%; twice the noise
         assert abs(got - told) <= (1 / 60 + ahead + 2 * noise) * told + DIGIT
@@ -71,7 +72,7 @@ def test_the_races_of_three_tasks_are_the_flow():
     done, ends = (path.mu * path.omega).sum(1), 1 / (1 + np.e * TASK.d * TASK.phi / TASK.context)
     half = [measure.crossing(path.t, *each) for each in zip(done.T, ends / 2, strict=True)]
     wait, head = phases.race(TASK, *start)
-    advance = phases.advance(TASK)
+    advance = emergence.advance(TASK)
     assert np.all(np.abs(half - (wait - advance)) < advance) and head.tolist() == [0, 1, 2]
     # half of a task's own end is what the page calls won; an earlier winner changes that a little
     assert measure.won(path) == pytest.approx(wait, rel=float(np.max(advance / wait)))

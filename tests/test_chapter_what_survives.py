@@ -217,7 +217,7 @@ def test_decay_stops_the_clock():
     assert said(others) > said("max(crowded, default=np.nan) .1f")
     assert said("int((odds > 1).sum())") > 20
     assert said("int(np.isfinite(by_clock[odds > 1]).sum())") == 0
-    limits = said("theory.decay_limit(task) .2f")
+    limits = said("optimisers.largest_decay(task) .2f")
     assert limits == sorted(limits, reverse=True)
 
 
@@ -355,4 +355,4 @@ def test_data_leave_later_drops_nearly_where_they_were():
     assert max(said('[others_by_clean[k] for k in ("Laplace", "correlated")] .0%')) < 0.08
     assert max(said("list(leads.values()) .2f")) < 0.05
     assert min(said("raised .2f")) > 0
-    assert said("(theory.decayed_losses(task, decay) - levels).max() .0e") < 1e-4
+    assert said("(optimisers.decayed_losses(task, decay) - levels).max() .0e") < 1e-4

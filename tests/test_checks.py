@@ -1,5 +1,6 @@
-"""What a caller may pass: else one line that names the parameter."""
+"""A value that a parameter cannot take is refused in one line that names the parameter."""
 
+import pickle
 from collections.abc import Mapping
 
 import jaxtyping
@@ -17,47 +18,88 @@ from iclcore import (
     theory,
     train,
 )
-from iclcore.checks import instance, least, positive, whole
+from iclcore.checks import (
+    BadValue,
+    choice,
+    enough_to_whiten,
+    fraction,
+    instance,
+    least,
+    numbers,
+    positive,
+    seed,
+    switch,
+    whole,
+)
 from iclcore.heads import spectral
 from iclcore.models import Model, feature_count, trainable
 from iclcore.moments import features
 
 
 @pytest.mark.parametrize(
-    "check, value, kind, says",
+    "check, value, says",
     [
-        (whole, 2**63, ValueError, "at most 9223372036854775807"),
-        (positive, 2**1024, ValueError, "a finite number above 0"),
-        (least, 2**1024, ValueError, "a finite number of at least 0"),
-        (positive, float("nan"), ValueError, "a finite number above 0"),
-        (least, float("-inf"), ValueError, "a finite number of at least 0"),
-        (trainable, "attnM", TypeError, "MergedAttention or SeparateAttention or CubicMLP, not str"),
-        (trainable, Model(), TypeError, "not Model"),
-        (trainable, MergedAttention, TypeError, "not type"),
-        (lambda name, value: instance(name, value, Mapping), [1], TypeError, "Mapping, not list"),
+        (whole, 0, "a whole number of at least 1, not 0"),
+        (whole, 2.0, "a whole number of at least 1, not 2.0"),
+        (whole, True, "a whole number of at least 1, not True"),
+        (whole, 2**63, "a whole number of at most 9223372036854775807"),
+        (seed, 2**32, "a whole number of at most 4294967295"),
+        (seed, -1, "a whole number of at least 0"),
+        (positive, 0, "a finite number above 0, not 0"),
+        (positive, float("nan"), "a finite number above 0"),
+        (positive, np.array([1.0, 2.0]), "a finite number above 0"),
+        (least, float("inf"), "a finite number of at least 0"),
+        (least, "1", "a finite number of at least 0, not '1'"),
+        (fraction, 1.01, "a number from 0 to 1, not 1.01"),
+        (switch, 1, "True or False, not 1"),
+        (lambda name, value: choice(name, value, ("one", "two")), "three", "one of one, two, not 'three'"),
+        (numbers, [1, "a"], r"an array of real numbers, not \[1, 'a'\]"),
+        (numbers, [1, np.nan], "finite numbers"),
+        (lambda name, value: enough_to_whiten(name, value, 4), 4, "at least 5 sequences"),
+        (lambda name, value: instance(name, value, Mapping), [1], "Mapping, not list"),
+        (trainable, "attnM", "MergedAttention or SeparateAttention or CubicMLP, not str"),
+        (trainable, Model(), "not Model"),
+        (trainable, MergedAttention, "not type"),
+        (positive, "x" * 1000, "a finite number above 0, not 'x.{70,80}$"),
     ],
 )  # fmt: skip
-def test_what_is_refused(check, value, kind, says):
-    with pytest.raises(kind, match=f"^size takes .*{says}") as refused:
+def test_what_is_refused(check, value, says):
+    with pytest.raises(BadValue, match=f"^size takes .*{says}") as refused:
         check("size", value)
-    assert "\n" not in str(refused.value)
+    assert refused.value.name == "size" and "\n" not in str(refused.value)
 
 
-def test_what_is_taken():
-    assert whole("size", 2**63 - 1) == 2**63 - 1
-    assert positive("size", 1.7e308) == 1.7e308
+def test_what_is_allowed():
+    assert whole("size", 2**63 - 1) == 2**63 - 1 and whole("size", np.int64(3)) == 3
+    assert positive("size", 1.7e308) == 1.7e308 and positive("size", np.float32(0.1)) == np.float32(
+        0.1
+    )
+    assert least("size", 0) == 0 and fraction("size", 1) == 1 and seed("size", 2**32 - 1)
+    assert numbers("size", [1, 2]).dtype == float
+    assert numbers("size", np.ones(2, dtype=np.float32)).dtype == np.float32
+    assert enough_to_whiten("size", 5, 4) == 5 and enough_to_whiten("size", 0, 4) == 0
     assert trainable("model", MergedAttention()) == MergedAttention()
 
 
+def test_a_refusal_can_be_pickled():
+    """A cluster sends it back from a worker."""
+    back = pickle.loads(pickle.dumps(BadValue("lr", "takes a number, not 'a'")))
+    assert (str(back), back.name, back.takes) == (
+        "lr takes a number, not 'a'",
+        "lr",
+        "takes a number, not 'a'",
+    )
+
+
 class Biased(MergedAttention):
-    """What the engines would train without its bias."""
+    """The engines would train it without its bias."""
 
 
-def test_what_would_silently_be_of_another_model_is_refused():
+def test_what_would_silently_be_another_model_is_refused():
     task, other = RegressionTask(dim=3, context=5), RegressionTask(dim=4, context=5)
-    wide, flat = SeparateAttention(heads=2, rank=2), SeparateAttention(heads=2)
-    runs = [train(model, task, 2, 0.01) for model in (wide, flat)]
-    with pytest.raises(TypeError, match="itself, not Biased"):
+    rank_2, rank_1 = SeparateAttention(heads=2, rank=2), SeparateAttention(heads=2)
+    runs = [train(model, task, 2, 0.01) for model in (rank_2, rank_1)]
+    with pytest.raises(BadValue, match=r"^model takes .* itself, not a subclass: add Biased to"):
         train(Biased(), task, 2, 0.01)
     for run, of in zip(runs, (task, other), strict=True):
         with pytest.raises(ValueError, match=f"keys of shape .heads, 1, {of.dim + 1}."):
@@ -66,7 +108,7 @@ def test_what_would_silently_be_of_another_model_is_refused():
         measure.courses(runs[0])
     with pytest.raises(ValueError, match="takes a linear one"):
         stability.stable_rate(task, SeparateAttention(softmax=True))
-    with pytest.raises(ValueError, match="covariance takes finite numbers"):
+    with pytest.raises(BadValue, match="covariance takes finite numbers"):
         RegressionTask.of_covariance([[float("nan"), 0], [0, 1]])
 
 

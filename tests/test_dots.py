@@ -4,7 +4,7 @@ import pytest
 
 from iclbook import plot
 from iclcore import RegressionTask, SeparateAttention, train
-from iclcore.cli import plots as picture
+from iclcore.cli import plots
 
 
 def test_points_have_the_colour_of_their_theory():
@@ -54,5 +54,5 @@ def test_a_run_that_leaves_all_bounds_is_said_to():
     assert plot.values(leaves).says == (
         "Value weights of the 2 heads of one run, which leave all bounds."
     )
-    top = picture.run(leaves).figure.axes[0].get_ylim()[1]  # once 1e142, over a flat line
-    assert top == 3 * leaves.loss[0]
+    top = plots.run(leaves).axes[0].get_ylim()[1]  # not 1e142, over a flat line
+    assert top < 3.5 * leaves.loss[0]

@@ -114,7 +114,7 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
     for given, size, file in [
         ([], 3, "one.unit.png"),
         (["--size", "4"], 4, "one.unit-2.png"),
-        (["--save", "one.unit.png"], 3, "one.unit.png"),  # whoever names a file means it
+        (["--save", "one.unit.png", "--force"], 3, "one.unit.png"),
         (["--size", "5", "--save", "five.png"], 5, "five.png"),
         ([], 3, "one.unit-3.png"),
     ]:
@@ -125,22 +125,20 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
     assert (in_folder / "one.unit-2.png").read_bytes() == kept[1] != kept[0]
 
 
-def test_only_what_such_a_command_wrote_is_replaced(in_folder, one_chapter, capsys):
-    """A run's file has the same suffix as a figure's numbers."""
-    for file in ("a.png", "a.svg", "a.csv"):
-        (in_folder / file).write_text("# whole: a run\n")
-        said = f"argument --save: replaces only what such a command wrote, and '{file}' is something else"
-        code, line = refused(capsys, "one.unit", "--save", file, *one_chapter)
-        assert (code, line.partition(":")[0]) == (2, said.partition(":")[0]) and said in line
-        assert (in_folder / file).read_text() == "# whole: a run\n"
-    for name, file in [
-        ("unit", "b.png"),
-        ("unit", "b.svg"),
-        ("unit", "b.csv"),
-        ("animation", "b.webp"),
-    ]:
-        for _ in range(2):
-            assert main(["figure", f"one.{name}", "--save", file, *one_chapter]) == 0
+def test_a_file_is_overwritten_only_with_force(in_folder, one_chapter, capsys):
+    for figure, file in (
+        ("unit", "a.png"),
+        ("unit", "a.svg"),
+        ("unit", "a.csv"),
+        ("animation", "a.webp"),
+    ):
+        (in_folder / file).write_text("mine")
+        given = [f"one.{figure}", "--save", file, *one_chapter]
+        told = f"argument --save: would overwrite '{file}'; --force allows it"
+        assert refused(capsys, *given) == (2, told)
+        assert (in_folder / file).read_text() == "mine"
+        assert main(["figure", *given, "--force"]) == 0
+        assert (in_folder / file).stat().st_size > 100
 
 
 @pytest.mark.parametrize(
@@ -246,7 +244,7 @@ def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, o
     said = 'takes not_there, which is not installed: pip install "iclcore[book]"'
     assert refused(capsys, "one.unit", "--size", "7", *one_chapter) == (2, said)
     assert main(["figure", "one.unit", "--size", "6", *one_chapter]) == 130
-    assert capsys.readouterr() == ("", "interrupted: nothing is written\n")
+    assert capsys.readouterr() == ("", "interrupted\n")
     assert [path.name for path in in_folder.iterdir()] == ["book"]
 
 
@@ -263,7 +261,7 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_drawn(
 ):
     monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
     monkeypatch.chdir("/proc")
-    said = "takes a file in a folder to write in, not 'one.unit.png'"
+    said = "argument --save: takes a file in a folder to write in, not 'one.unit.png'"
     assert refused(capsys, "one.unit", *one_chapter) == (2, said)
 
 

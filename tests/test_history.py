@@ -1,24 +1,37 @@
-"""What a run left, in files: it comes back as it was, or an error says that it cannot."""
+"""A run comes back from its files as it was, or one line says that it cannot."""
 
-import json
 import os
 import stat
-import tracemalloc
-import zipfile
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from iclcore import History, RegressionTask, SeparateAttention, files, train
-from iclcore.cli.parser import writable
-from iclcore.files import Damaged
+from iclcore import (
+    Adam,
+    CubicMLP,
+    GradientDescent,
+    History,
+    RegressionTask,
+    SeparateAttention,
+    models,
+    train,
+)
+from iclcore.files import DamagedFile, write_whole
+from iclcore.heads.theory import MultiTask
+from iclcore.history import describe
 
 TASK = RegressionTask(dim=3, context=6)
 
 
 def small(**others):
-    """A history of three steps and two heads."""
-    series = {"loss": np.array([3.5, 2.25, 1.1]), "value": np.arange(6.0).reshape(3, 2)}
+    """A history of three steps, two heads and three tasks."""
+    series = {
+        "loss": np.array([3.5, 2.25, 1.1]),
+        "value": np.arange(6.0).reshape(3, 2) / 3,
+        "omega": np.arange(18.0).reshape(3, 2, 3) / 7,
+        "departure_KQ": np.array([1e-300, np.inf, np.nan]),
+    }
     weights = {"key": np.ones((2, 1, 4))}
     return History(
         **{"series": series, "settings": {"seed": 4, "lr": 0.1}, "engine": "moments", "final": weights,
@@ -26,301 +39,183 @@ def small(**others):
     )  # fmt: skip
 
 
-def same(one, other, weights=True):
-    """Every number and word; a CSV has no weights."""
-    kinds = ("series", "snapshots", "final")[: 3 if weights else 1]
-    return one.record() == other.record() and all(
-        left.keys() == right.keys()
-        and all(np.array_equal(left[name], right[name], equal_nan=True) for name in left)
-        for left, right in [
-            *((getattr(one, kind), getattr(other, kind)) for kind in kinds),
-            ({"steps": one.steps}, {"steps": other.steps}),
-        ]
+def assert_same(one, other, groups=("series", "start", "snapshots", "final")):
+    assert one.record() == other.record()
+    np.testing.assert_array_equal(one.steps, other.steps)
+    for group in groups:
+        left, right = getattr(one, group), getattr(other, group)
+        assert left.keys() == right.keys()
+        for name, array in left.items():
+            assert array.dtype == right[name].dtype
+            np.testing.assert_array_equal(array, right[name])
+
+
+def test_a_run_comes_back_from_npz_and_csv(tmp_path):
+    tests = {"test_in_context": TASK.sample(5)}
+    trained = train(
+        SeparateAttention(3), TASK.sample(20), 30, 0.01, seed=4, tests=tests, snapshots=9
     )
+    for run in (trained, small()):
+        run.to_npz(tmp_path / "run.npz")
+        run.to_csv(tmp_path / "run.csv")
+        back = History.from_npz(tmp_path / "run.npz")
+        assert_same(back, run)
+        np.testing.assert_array_equal(back.kept, run.kept)
+        assert_same(History.from_csv(tmp_path / "run.csv"), run, groups=("series",))
+    assert History.from_npz(tmp_path / "run.npz").seed == 4
+    assert len(os.listdir(tmp_path)) == 2
 
 
-def test_history_travels(tmp_path):
-    model = SeparateAttention(heads=3)
-    history = train(
-        model, TASK.sample(20), 30, 0.01, seed=4, tests={"test_in_context": TASK.sample(5)},
-        snapshots=[3, 9],
-    )  # fmt: skip
-    history.to_csv(tmp_path / "run.csv")
-    history.to_npz(tmp_path / "run.npz")
-    from_csv, from_npz = (
-        History.from_csv(tmp_path / "run.csv"),
-        History.from_npz(tmp_path / "run.npz"),
+def test_a_loaded_run_has_its_model_task_and_optimizer(tmp_path):
+    model, task = (
+        CubicMLP(heads=2),
+        RegressionTask(dim=2, in_context=np.float64(1), spectrum=[0.2, 0.5], context=4),
     )
-    for back in (from_csv, from_npz):
-        assert back.record() == history.record() and back.seed == 4
-        np.testing.assert_array_equal(back.steps, history.steps)
-        for name, array in history.series.items():
-            np.testing.assert_array_equal(back.series[name], array)
-    for kind in ("snapshots", "final"):
-        for name, array in getattr(history, kind).items():
-            np.testing.assert_array_equal(getattr(from_npz, kind)[name], array)
-    assert not list(tmp_path.glob("*.partial"))
+    train(model, task, 3, 0.1, optimizer=Adam(), snapshots=1).to_npz(tmp_path / "run.npz")
+    back = History.from_npz(tmp_path / "run.npz")
+    assert (back.model, back.task, back.optimizer, back.lr) == (model, task, Adam(), 0.1)
+    assert back.predictors.shape == (4, 2, 2) and back.value.shape == (3, 2)
+    np.testing.assert_array_equal(back.time, 0.1 * np.arange(3))
 
 
-def test_a_run_says_on_one_line_what_it_was_and_where_its_loss_rises():
-    task = RegressionTask(dim=3, context=10, spectrum=(2 / 3, 1 / 4, 1 / 12))
-    calm, wild = (
-        repr(train(SeparateAttention(heads=3, init=0.05), task, 2000, lr, seed=1))
-        for lr in (0.05, 0.3)
-    )
-    assert (
-        "SeparateAttention(heads=3" in calm and "lr 0.05; finished at step 1,999, loss 1 to" in calm
-    )
-    assert "spectrum=[0.6667, 0.25, 0.08333]" in calm  # 17 digits each, and a basis is a wall
-    assert "first rising at step" in wild and "rising" not in calm + wild.replace(
-        "first rising", ""
-    )
-
-
-def test_half_written_files_do_not_appear(tmp_path, monkeypatch):
-    history = train(SeparateAttention(), TASK.sample(20), 3, 0.01)
-    monkeypatch.setattr(np, "savez_compressed", lambda file, **_: (file.write(b"half"), 1 / 0))
-    with pytest.raises(ZeroDivisionError):
-        history.to_npz(tmp_path / "run.npz")
-    assert not list(tmp_path.iterdir())
-
-
-def test_no_file_of_another_is_touched(tmp_path, monkeypatch):
-    """Neither by a trial whether a path can be written to, nor by writing."""
-    others = [tmp_path / f"run.{kind}.partial" for kind in ("csv", "npz")]
-    for path in others:
-        path.write_text("mine")
-    before = os.listdir(tmp_path)
-    assert writable(str(tmp_path / "run.csv")) == tmp_path / "run.csv"
-    assert os.listdir(tmp_path) == before
+def test_the_columns_of_a_csv_are_numbered_from_1(tmp_path):
     small().to_csv(tmp_path / "run.csv")
-    small().to_npz(tmp_path / "run.npz")
-    monkeypatch.setattr(files, "token_hex", lambda _: "0" * 8)
-    taken = tmp_path / "run.csv.00000000.partial"
-    taken.write_text("mine")
-    with pytest.raises(FileExistsError):
-        small().to_csv(tmp_path / "run.csv")
-    assert {path.read_text() for path in (*others, taken)} == {"mine"}
-    assert len(os.listdir(tmp_path)) == 5
-
-
-def test_permissions_are_those_of_open(tmp_path):
-    mask = os.umask(0o027)
-    try:
-        new, private = tmp_path / "new.csv", tmp_path / "private.csv"
-        private.touch(0o600)
-        for path in (new, private):
-            small().to_csv(path)
-    finally:
-        os.umask(mask)
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (new, private)] == [0o640, 0o600]
-
-
-@pytest.mark.parametrize("kind", ["csv", "npz"])
-def test_a_pipe_is_written_to_directly(kind, tmp_path):
-    """As /dev/stdout is, whose link in /proc leads to no path."""
-    reads, writes = os.pipe()
-    path = f"/proc/self/fd/{writes}"
-    assert str(writable(path)) == path
-    getattr(small(), f"to_{kind}")(path)
-    os.close(writes)
-    with open(reads, "rb") as pipe:
-        (tmp_path / "run").write_bytes(pipe.read())
-    assert same(getattr(History, f"from_{kind}")(tmp_path / "run"), small(), kind == "npz")
-
-
-def spoilt(content):
-    """Bytes with one bit flipped, and bytes cut short, at a few hundred places."""
-    rng = np.random.default_rng(0)
-    for place in rng.choice(8 * len(content), 400, replace=False):
-        flipped = bytearray(content)
-        flipped[place // 8] ^= 1 << place % 8
-        yield bytes(flipped)
-    for end in rng.choice(len(content), 200, replace=False):
-        yield content[:end]
-
-
-@pytest.mark.parametrize("kind", ["csv", "npz"])
-def test_what_is_damaged_is_never_read_as_something_else(kind, tmp_path):
-    path, read = tmp_path / f"run.{kind}", getattr(History, f"from_{kind}")
-    getattr(small(), f"to_{kind}")(path)
-    refused = 0
-    for content in spoilt(path.read_bytes()):
-        path.write_bytes(content)
-        try:
-            assert same(read(path), small(), kind == "npz")
-        except Damaged as error:
-            refused += 1
-            assert str(error).startswith(f"{path}: ") and "\n" not in str(error)
-    # a zip that was cut has no directory; it has bits that nobody reads, as its members' dates
-    assert refused == 600 if kind == "csv" else refused >= 200
-
-
-def test_a_member_that_left_the_directory_of_a_zip_is_missed(tmp_path):
-    """No checksum is on that. A weight was left out that had lost the slash of its name there, or that
-    a comment of the member before it had swallowed."""
-    path = tmp_path / "run.npz"
-    small().to_npz(path)
-    content = path.read_bytes()
-    name = content.rindex(b"final/key.npy")
-    entry = name - 46
-    comment = content.rindex(b"PK\x01\x02", 0, entry) + 32  # its length, two bytes
-    swallowed = (46 + len(b"final/key.npy")).to_bytes(2, "little")
-    for wrong, says in [
-        (content[:name] + b"final.key.npy" + content[name + 13 :], "name in directory"),
-        (content[:comment] + swallowed + content[comment + 2 :], "has other arrays"),
-    ]:
-        path.write_bytes(wrong)
-        with pytest.raises(Damaged, match=says):
-            History.from_npz(path)
-
-
-class Pickled:
-    def __reduce__(self):
-        return os.mkdir, ("executed",)
-
-
-def header(shape, extra=""):
-    """An npy of a few bytes that says what it likes."""
-    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, {extra}}}\n".encode()
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\0" * 24
-
-
-def forge(path, **members):
-    """An npz of ``small`` with other members: arrays, or the bytes of a file; None leaves it out."""
-    small().to_npz(path)
-    with np.load(path) as stored:
-        arrays = {name: stored[name] for name in stored.files} | members
-    arrays = {name: array for name, array in arrays.items() if array is not None}
-    if "record" not in members:
-        record = json.loads(arrays["record"].item())
-        arrays["record"] = np.array(
-            json.dumps(record | {"arrays": sorted(arrays.keys() - {"record"})})
-        )
-    with zipfile.ZipFile(path, "w") as stored:
-        for name, array in arrays.items():
-            with stored.open(f"{name}.npy", "w") as member:
-                if isinstance(array, bytes):
-                    member.write(array)
-                else:
-                    np.lib.format.write_array(member, array)
-
-
-@pytest.mark.parametrize(
-    "members, says",
-    [
-        ({"series/loss": None}, "no loss"),
-        ({"series/loss": np.array(["3", "2", "1"])}, "real numbers as loss"),
-        ({"series/loss": np.array([3, 2, 1])}, "real numbers as loss"),
-        ({"series/loss": np.array([3, 2, 1j])}, "real numbers as loss"),
-        ({"series/loss": np.ones((3, 1))}, "real numbers as loss"),
-        ({"series/value": np.ones((3, 1, 1))}, "real numbers as value"),
-        ({"series/loss": np.array([3, np.nan, 1])}, "finite loss"),
-        ({"series/loss": np.array([3, 2, np.inf])}, "finite loss"),
-        ({"series/loss": np.ones(2)}, "2 rows of loss, but 3 steps"),
-        ({"series/value": np.ones((4, 2))}, "4 rows of value, but 3 steps"),
-        ({"steps": np.array([0, 2, 1])}, "steps that rise"),
-        ({"steps": np.arange(3.0)}, "whole numbers"),
-        ({"steps": None}, "steps"),
-        ({"snapshots/key": np.ones((2, 2, 1, 4))}, "one key for each"),
-        ({"final/key": np.array("text")}, "real numbers as key"),
-        ({"other/key": np.ones(1)}, "other"),
-        ({"another": np.ones(1)}, "another"),
-        ({"record": None}, "record"),
-        ({"record": np.array("{}")}, "arrays"),
-        ({"record": np.array("[" * 100_000)}, "RecursionError"),
-        ({"record": np.array(json.dumps({"arrays": []}))}, "other arrays"),
-        ({"record": np.array([Pickled()])}, "array of Python objects"),
-        ({"series/loss": np.array([Pickled()])}, "array of Python objects"),
-        ({"series/loss": header((10**13,))}, "loss has more or less bytes than"),
-        ({"series/loss": header((2,))}, "loss has more or less bytes than"),
-        ({"series/loss": header((3,), "(")}, "Error"),
-        ({"series/loss": b"no array"}, "magic"),
-    ],
-)
-def test_what_is_no_run_is_refused(members, says, in_folder):
-    forge("run.npz", **members)
-    with pytest.raises(Damaged, match=f"(?s)^run.npz: .*({says})") as refused:
-        History.from_npz("run.npz")
-    assert "\n" not in str(refused.value) and not (in_folder / "executed").exists()
-
-
-@pytest.mark.parametrize("kind", ["csv", "npz"])
-def test_a_file_that_memory_cannot_hold_is_not_called_damaged(kind, tmp_path, monkeypatch):
-    """A sweep would set it aside."""
-    path = tmp_path / f"run.{kind}"
-    getattr(small(), f"to_{kind}")(path)
-    for home, name in ((np, "array"), (np.lib.format, "read_array")):
-        monkeypatch.setattr(home, name, lambda *_, **__: bytearray(2**62))
-    with pytest.raises(MemoryError):
-        getattr(History, f"from_{kind}")(path)
-
-
-@pytest.mark.parametrize("content", [b"", b"step,loss\n0,1.0\n", b"\x93NUMPY\x01\x00"])
-def test_what_is_no_npz_is_refused(content, tmp_path):
-    (tmp_path / "run.npz").write_bytes(content)
-    with pytest.raises(Damaged, match="is no run's file, or damaged"):
-        History.from_npz(tmp_path / "run.npz")
-    with pytest.raises(FileNotFoundError):
-        History.from_npz(tmp_path / "none.npz")
-
-
-@pytest.mark.parametrize(
-    "text, says",
-    [
-        ("", "header step"),
-        ("step,loss\n", "header step"),
-        ("step,error\n0,1.0\n", "no loss"),
-        ("step,loss\n0,one\n", "one"),
-        ("step,loss\n0.5,1.0\n", "0.5"),
-        ("step,loss\n0,1.0\n1\n", "as many numbers"),
-        ("step,loss,loss\n0,1.0,2.0\n", "names that differ"),
-        ("step,loss,value,value_1\n0,1.0,2.0,3.0\n", "value as one column and as several"),
-        ("step,loss\n0,nan\n1,1.0\n", "finite loss"),
-        ("# settings\nstep,loss\n0,1.0\n", "line 1 takes"),
-        ("# fish: 1\nstep,loss\n0,1.0\n", "fish"),
-        ("# settings: 1\nstep,loss\n0,1.0\n", "settings of its record is unknown, or of type int"),
-        ('# floor: "low"\nstep,loss\n0,1.0\n', "floor of its record"),
-        ('# ended: "later"\nstep,loss\n0,1.0\n', "ended takes one of"),
-        ("step,loss\n99999999999999999999,1.0\n", "OverflowError"),
-    ],
-)
-def test_a_csv_that_is_none_of_a_run_is_refused(text, says, tmp_path):
-    (tmp_path / "run.csv").write_text(text)
-    with pytest.raises(Damaged, match=f"run.csv: .*{says}"):
-        History.from_csv(tmp_path / "run.csv")
+    lines = (tmp_path / "run.csv").read_text().splitlines()
+    (header,) = (line for line in lines if line.startswith("step"))
+    columns = "step,loss,omega_1_1,omega_1_2,omega_1_3,omega_2_1,omega_2_2,omega_2_3,departure_KQ"
+    assert header == f"{columns},value_1,value_2"
+    assert lines[0] == '# settings: {"seed": 4, "lr": 0.1}'
 
 
 def test_a_csv_from_elsewhere_is_read(tmp_path):
-    """Without comment lines, steps as exact as integers are, and nothing said of what made it."""
-    last = 2**53 + 1
-    (tmp_path / "run.csv").write_text(
-        f"step,loss,test_2,v_1,v_2\r\n0,1,2,3,4\r\n{last},5,6,7,8\r\n"
-    )
+    """It needs no comment lines; columns that are no complete set of heads stay as they are."""
+    text = "step,loss,test_2,v_1,v_2,w,w_1\r\n0,1,2,3,4,5,6\r\n7,5,6,7,8,9,10\r\n"
+    (tmp_path / "run.csv").write_text(text)
     back = History.from_csv(tmp_path / "run.csv")
-    assert back.steps.tolist() == [0, last] and back.versions == {}
+    assert back.steps.tolist() == [0, 7] and back.versions == {} and back.first_rise is None
     assert {name: array.tolist() for name, array in back.series.items()} == {
-        "loss": [1, 5], "test_2": [2, 6], "v": [[3, 4], [7, 8]]
+        "loss": [1, 5], "test_2": [2, 6], "v": [[3, 4], [7, 8]], "w": [5, 9], "w_1": [6, 10]
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["csv", "npz"])
-def test_a_run_that_diverged_comes_back(kind, tmp_path):
-    """Its last loss is not finite. What else it recorded may leave a float's range before the loss does."""
-    series = {"loss": np.array([1.0, 1e300, np.nan]), "test": np.array([1.0, np.inf, np.nan])}
-    run = small(series=series, ended="diverged")
-    getattr(run, f"to_{kind}")(tmp_path / "run")
-    assert same(getattr(History, f"from_{kind}")(tmp_path / "run"), run, kind == "npz")
+@pytest.mark.parametrize(
+    "text",
+    ["", "step,loss\n", "step,error\n0,1.0\n", "loss\n1.0\n", "step,loss\n0,one\n", "step,loss\n0,1.0\n1\n",
+     "# settings\nstep,loss\n0,1.0\n", "# settings: 1\nstep,loss\n0,1.0\n", "\0\xff"],
+)  # fmt: skip
+def test_a_csv_that_is_no_run_is_refused(text, tmp_path):
+    (tmp_path / "run.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(
+        DamagedFile, match=r"run.csv: is no CSV file of a run, or is damaged: [^\n]+$"
+    ):
+        History.from_csv(tmp_path / "run.csv")
 
 
-def test_a_long_run_is_never_text_as_a_whole(tmp_path, monkeypatch):
-    """Ten times its memory at the end of a run that could just be held would cost the run."""
-    monkeypatch.setattr(files, "PART", 100)
-    path, loss = tmp_path / "run.csv", np.random.default_rng(0).random(20_000)
-    run = small(series={"loss": loss}, snapshots={}, final={})
-    tracemalloc.start()
-    run.to_csv(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < path.stat().st_size
-    np.testing.assert_array_equal(History.from_csv(path).loss, loss)
+def test_a_missing_file_is_no_damaged_file(tmp_path):
+    for read in (History.from_csv, History.from_npz):
+        with pytest.raises(FileNotFoundError):
+            read(tmp_path / "none")
+
+
+def test_the_first_rise_of_the_loss():
+    settings = describe(TASK, SeparateAttention()) | {
+        "GradientDescent": {"momentum": 0.0, "weight_decay": 0.0}
+    }
+
+    def rise(*loss, engine="moments", **others):
+        run = History({"loss": np.array(loss)}, settings | others, engine=engine)
+        return run.first_rise
+
+    assert rise(3.0, 2.0, 2.1, 1.0, 1.5) == 1
+    assert rise(3.0, 2.0, 1.0) is None
+    assert rise(3.0, 2.0, 2.0 + 2e-11) is None and rise(3.0, 2.0, 2.0 + 4e-11) == 1
+    assert rise(3.0, 2.0, np.nan) == 1 and rise(3.0, np.inf) == 0
+    for engine in ("softmax", "published"):
+        assert rise(3.0, 2.0, 2.0 + 2e-6, engine=engine) is None
+        assert rise(3.0, 2.0, 2.0 + 4e-6, engine=engine) == 1
+    assert rise(1.0, 2.0, batch=5) is None
+    assert rise(1.0, 2.0, **describe(GradientDescent(momentum=0.9))) is None
+    assert History({"loss": np.array([1.0, 2.0])}, describe(MultiTask((2,), 5))).first_rise is None
+
+
+def test_the_repr_says_what_was_run_and_where_its_loss_first_rose():
+    task = RegressionTask(dim=3, context=10, spectrum=(2 / 3, 1 / 4, 1 / 12))
+    model = SeparateAttention(heads=3, init=0.05)
+    falling, rising = (train(model, task, 2000, lr, seed=1) for lr in (0.05, 0.3))
+    assert "SeparateAttention(heads=3" in repr(falling) and "rising" not in repr(falling)
+    assert "lr 0.05; finished at step 1,999, loss 1 to" in repr(falling)
+    assert "spectrum=[0.6667, 0.25, 0.08333]" in repr(falling)
+    assert f"first rising at step {rising.first_rise:,})" in repr(rising)
+    assert rising.loss[rising.first_rise + 1] > rising.loss[rising.first_rise]
+
+
+@pytest.mark.parametrize(
+    "what, says",
+    [("model", "this run has none"), ("optimizer", "this run has none"), ("predictors", "this run has none"),
+     ("lr", "no single learning rate"), ("value", "values=True")],
+)  # fmt: skip
+def test_what_a_run_of_the_second_paper_has_not(what, says):
+    run = History({"loss": np.ones(2)}, describe(MultiTask((2,), 5)) | {"schedule": [[1.0, 0.1]]})
+    with pytest.raises(
+        ValueError, match=rf"^{what if what != 'predictors' else 'model'}: .*{says}[^\n]*$"
+    ):
+        getattr(run, what)
+    assert run.task == MultiTask((2,), 5) and "schedule" in repr(run)
+
+
+def test_predictors_say_how_to_keep_weights():
+    with pytest.raises(ValueError, match=r"snapshots=10"):
+        _ = train(SeparateAttention(), TASK, 2, 0.1).predictors
+
+
+def test_a_run_of_an_unknown_model_is_read_and_names_its_class(tmp_path, monkeypatch):
+    @dataclass(frozen=True)
+    class Mine(SeparateAttention):
+        pass
+
+    with monkeypatch.context() as patch:
+        patch.setitem(models.MODELS, "Mine", Mine)
+        train(Mine(), TASK, 3, 0.1).to_npz(tmp_path / "run.npz")
+        assert History.from_npz(tmp_path / "run.npz").model == Mine()
+    back = History.from_npz(tmp_path / "run.npz")
+    with pytest.raises(
+        ValueError, match=r"model: this run has .*Mine.*, a class that nobody has imported here"
+    ):
+        _ = back.model
+    assert len(back.loss) == 3
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def test_a_file_that_could_not_be_completed_leaves_the_old_one(tmp_path):
+    path = tmp_path / "run.csv"
+    path.write_text("old")
+
+    def write(file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match=r"could not write: No space left on device: '.*run.csv'"):
+        write_whole(path, write)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["run.csv"]
+
+
+def test_permissions_and_links_are_kept(tmp_path):
+    private, link = tmp_path / "private.csv", tmp_path / "link.csv"
+    private.touch(0o600)
+    link.symlink_to(private)
+    small().to_csv(link)
+    assert link.is_symlink() and len(History.from_csv(private).loss) == 3
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no /dev/fd")
+def test_a_pipe_is_written_to_directly(tmp_path):
+    """As with --csv /dev/stdout."""
+    reads, writes = os.pipe()
+    small().to_csv(f"/dev/fd/{writes}")
+    os.close(writes)
+    with open(reads, "rb") as pipe:
+        (tmp_path / "run.csv").write_bytes(pipe.read())
+    assert_same(History.from_csv(tmp_path / "run.csv"), small(), groups=("series",))

@@ -1,16 +1,18 @@
-"""Inputs that are heavy-tailed or correlated along the context: what limits learning."""
+"""Plateau losses for inputs that are heavy-tailed or correlated along the context."""
 
 import numpy as np
 import pytest
 from conftest import close
 
+from iclbook.theory import inputs
 from iclcore import RegressionTask, theory
 
 TASK = RegressionTask(dim=3, context=6, spectrum="power", noise=0.2)
 
 
 def betas(task, kurtosis_two, correlation, count, seed):
-    """β = Σ y x/N, the query and its answer, of inputs √u z with u = 1 or exponential, z an AR(1) chain."""
+    """Return β = Σ y x/N, the query and its answer, for inputs √u z: u is 1 or exponential, z an AR(1)
+    chain."""
     rng = np.random.default_rng(seed)
     root = (task.eigenvectors * np.sqrt(task.eigenvalues)) @ task.eigenvectors.T
     z = rng.standard_normal((count, task.context, task.dim))
@@ -27,7 +29,7 @@ def betas(task, kurtosis_two, correlation, count, seed):
 
 @pytest.mark.parametrize("heavy, correlation", [(True, 0), (False, 0.7), (True, 0.7)])
 def test_levels_of_other_inputs(heavy, correlation):
-    """Drive Λ² and limit C of each eigenvector over 40 draws, in their own standard errors."""
+    """The drive Λ² and the limit C of each eigenvector agree with 40 draws, to four standard errors."""
     basis, lam = TASK.eigenvectors, TASK.eigenvalues
     drives, limits = [], []
     for seed in range(40):
@@ -35,28 +37,28 @@ def test_levels_of_other_inputs(heavy, correlation):
         beta, query = beta @ basis, query @ basis
         drives.append(np.mean(answer[:, None] * beta * query, axis=0))
         limits.append(np.mean(beta**2, axis=0))
-    gains = -np.diff(theory.plateaus_with(TASK, 1.0 + heavy, correlation))
+    gains = -np.diff(inputs.plateau_losses(TASK, 1.0 + heavy, correlation))
     for samples, exact in ((drives, lam**2), (limits, lam**3 / gains)):
         samples = np.array(samples)
         error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
-        assert (np.abs(samples.mean(axis=0) - exact) < 4 * error).all()  # of 6 numbers; fixed seeds
+        assert (np.abs(samples.mean(axis=0) - exact) < 4 * error).all()  # six numbers, fixed seeds
 
 
 def test_gaussian_inputs_are_a_special_case():
-    close(theory.plateaus_with(TASK), theory.plateau_losses(TASK))
-    gains = np.diff(theory.plateaus_with(RegressionTask(), 2.0))
+    close(inputs.plateau_losses(TASK), theory.plateau_losses(TASK))
+    gains = np.diff(inputs.plateau_losses(RegressionTask(), 2.0))
     lam = RegressionTask().eigenvalues
     close(-gains, lam / (1 + (2 * (2 + 1 / lam) - 1) / 31))
 
 
 def test_correlated_examples_count_as_fewer():
-    close(theory.effective_examples(31), 31)
-    close(theory.effective_examples(31, 1.0), 1)
-    rho = 0.8  # long contexts: (1 − ρ²)/(1 + ρ²) of them, less ρ²-many at the ends
-    close(theory.effective_examples(20_00, rho) / 2000, (1 - rho**2) / (1 + rho**2), within=2e-3)
-    fewer = theory.effective_examples(31, rho)
+    close(inputs.effective_examples(31), 31)
+    close(inputs.effective_examples(31, 1.0), 1)
+    rho = 0.8  # in long contexts N (1 − ρ²)/(1 + ρ²), up to the ends
+    close(inputs.effective_examples(20_00, rho) / 2000, (1 - rho**2) / (1 + rho**2), within=2e-3)
+    fewer = inputs.effective_examples(31, rho)
     lam = RegressionTask().eigenvalues
-    gains = -np.diff(theory.plateaus_with(RegressionTask(), correlation=rho))
+    gains = -np.diff(inputs.plateau_losses(RegressionTask(), correlation=rho))
     close(gains, lam / (1 + (1 + 1 / lam) / fewer))
 
 
@@ -67,6 +69,6 @@ def test_correlated_examples_count_as_fewer():
         (RegressionTask(), 0.9, "kurtosis takes"),
     ],
 )
-def test_what_has_no_such_formula_is_refused(task, kurtosis, said):
+def test_tasks_without_this_formula_are_refused(task, kurtosis, said):
     with pytest.raises(ValueError, match=said):
-        theory.plateaus_with(task, kurtosis)
+        inputs.plateau_losses(task, kurtosis)

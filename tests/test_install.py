@@ -1,4 +1,4 @@
-"""What `pip install .` brings, and what a process says to whom something else is missing."""
+"""What `pip install .` brings, and what a process says if another library is missing."""
 
 import json
 import re
@@ -106,13 +106,11 @@ def test_what_pip_install_brings_runs_the_example_and_theory(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     example = "\n".join(blocks)
     script = """
-from iclcore.sweep.chunks import sampled_moments
 from iclcore.cli import main
 assert main("theory --model attnS --heads 4 --save theory.csv".split()) == 0
 line = "train --model multihead --engine spectral --lr 0.01 --epoch 3 --save run.csv"
 assert main(line.split()) == 0
 from iclcore import *
-many = sampled_moments(RegressionTask(), MergedAttention(), 40, chunk=20, jobs=2)
 """
     first, *_ = alone(example + script, tmp_path).splitlines()  # what the first example prints
     loss, *levels = re.findall(r"[\d.]+", first)
@@ -127,16 +125,14 @@ MISSING = {
     "main('train --model multihead --epoch 3 --lr 0.01'.split())": ("torch", "torch"),
     "main('train --model multihead --engine spectral --show'.split())": ("matplotlib", "plots"),
     "main('train --trainset_size inf --show'.split())": ("matplotlib", "plots"),
-    "main('train --show'.split())": ("matplotlib", "torch,plots"),
-    "main('train --model multihead --show'.split())": ("matplotlib", "torch,plots"),
+    "main('train --show'.split())": ("matplotlib", "plots"),
     "main('sweep --grid seed=0:2 --out out'.split())": ("matplotlib", "cluster"),
-    "sweep([Plan(RegressionTask(), MergedAttention())], 'out')": ("pyarrow", "cluster"),
-    "Cluster('tcp://127.0.0.1:1').__enter__()": ("distributed", "cluster"),
+    "executor(scheduler='tcp://127.0.0.1:1').__enter__()": ("distributed", "cluster"),
     "train(MergedAttention(), data, 3, 0.01, engine='autograd')": ("torch", "torch"),
     "train(MergedAttention(), data, 3, 0.01, engine='published')": ("torch", "torch"),
     "from iclcore import published": ("torch", "torch"),
     "import iclcore.published": ("torch", "torch"),
-    "from iclcore.cli import plots as picture": ("matplotlib", "plots"),
+    "from iclcore.cli import plots": ("matplotlib", "plots"),
     "from iclbook import explorers": ("\\w+", "book"),
 }
 
@@ -145,9 +141,7 @@ def test_what_is_missing_is_said_in_one_line_before_any_work(tmp_path):
     script = f"""
 from iclcore import MergedAttention, RegressionTask, train
 from iclcore.cli import main
-from iclcore.sweep.plan import Plan
-from iclcore.sweep import sweep
-from iclcore.sweep.workers import Cluster
+from iclcore.sweep import executor
 data = RegressionTask().sample(5)
 for call in {list(MISSING)!r}:
     try:

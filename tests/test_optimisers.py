@@ -8,6 +8,7 @@ import pytest
 import torch
 from conftest import close
 
+from iclbook.theory import optimisers
 from iclcore import (
     CubicMLP,
     MergedAttention,
@@ -18,13 +19,14 @@ from iclcore import (
     train,
 )
 from iclcore.cli import main
-from iclcore.engines.linear import BatchDescent, gradient
+from iclcore.engines.base import flat, parted
+from iclcore.engines.linear import BatchEngine, gradient
 from iclcore.history import History
 from iclcore.models import Model
 from iclcore.modules import module
 from iclcore.moments import coefficients, of_population, of_sequences
 from iclcore.optimisers import Adam, GradientDescent
-from iclcore.sweep.plan import Plan, carry_out, grid, prepare
+from iclcore.sweep import Plan, grid
 from iclcore.task import Sequences
 
 TASK = RegressionTask(dim=3, context=6)
@@ -69,18 +71,21 @@ def torch_rule(optimizer, lr):
 @pytest.mark.parametrize("optimizer", RULES, ids=str)
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 def test_steps_are_those_of_torch(model, optimizer):
-    """Also of the weights that no prediction depends on, which decay."""
+    """In moments only the factors are: weights that reach no prediction do not decay there."""
     data = TASK.sample(40, seed=1)
-    runs = [
+    by_moments, by_autograd = (
         train(model, data, 60, 0.02, seed=3, optimizer=optimizer, engine=engine)
         for engine in ("moments", "autograd")
-    ]
-    losses, final = by_torch(model, data, runs[0].start, 60, torch_rule(optimizer, 0.02))
-    for run in runs:
+    )
+    losses, final = by_torch(model, data, by_autograd.start, 60, torch_rule(optimizer, 0.02))
+    for run in (by_moments, by_autograd):
         close(run.loss, losses)
-        for name, weights in final.items():
-            close(run.final[name], weights)
+        factors = (model.factors(weights, 3) for weights in (run.final, final))
+        for factor, expected in zip(*factors, strict=True):
+            close(factor, expected)
         assert run.optimizer == optimizer
+    for name, weights in final.items():
+        close(by_autograd.final[name], weights)
 
 
 def test_adam_by_default_is_that_of_torch():
@@ -97,41 +102,29 @@ def test_ten_thousand_steps_of_adam_are_those_of_torch(decay):
     Not for longer: where gradients vanish Adam divides by what is left of their squares, and the last bit
     of a weight grows as anything else does. A step rounds some 1e-16 of each weight, a thousandth of 1e-13.
     """
-    model, data, rule = (
-        MergedAttention(heads=2, init=0.1),
-        TASK.sample(40, seed=1),
-        Adam(weight_decay=decay),
-    )
-    start, moments, draws = (
-        model.start(3, seed=3),
-        of_sequences(data, model),
-        np.random.default_rng(0),
-    )
-    line = torch.nn.Parameter(torch.tensor(np.concatenate([w.ravel() for w in start.values()])))
-    line.grad = torch.zeros_like(line)
-
-    def parts(of):
-        cuts = np.cumsum([w.size for w in start.values()])
-        return {
-            n: p.reshape(start[n].shape) for n, p in zip(start, np.split(of, cuts), strict=False)
-        }
-
-    weights, slopes = (model.factors(parts(of.data.numpy()), 3) for of in (line, line.grad))
-    optimizer, theirs = torch_rule(rule, 1e-3)([line]), []
+    model, data = MergedAttention(heads=2, init=0.1), TASK.sample(40, seed=1)
+    rule, start = Adam(weight_decay=decay), model.start(3, seed=3)
+    moments, rng = of_sequences(data, model), np.random.default_rng(0)
+    like = model.factors(start, 3)
+    vector = torch.nn.Parameter(torch.tensor(flat(like)))
+    vector.grad = torch.zeros_like(vector)
+    weights, slopes = (parted(of.numpy(), like) for of in (vector.data, vector.grad))
+    optimizer, theirs = torch_rule(rule, 1e-3)([vector]), []
     for step in range(10_000):
         if step % 100 == 0:
-            theirs.append(line.detach().numpy().copy())
-        for slope, given in zip(slopes, gradient(weights, moments), strict=True):
+            theirs.append(vector.detach().numpy().copy())
+        for slope, given in zip(slopes, gradient(tuple(weights), moments), strict=True):
             slope[...] = given
         optimizer.step()
 
     def ours(begin):
         run = train(model, moments, 10_000, 1e-3, start=begin, optimizer=rule, snapshots=100)
-        return np.concatenate([run.snapshots[n][:100].reshape(100, -1) for n in start], axis=1)
+        kept = [factor[:100] for factor in model.factors(run.snapshots, 3)]
+        return np.concatenate([factor.reshape(100, -1) for factor in kept], axis=1)
 
     own, moved = ours(start), []
     for _ in range(3):
-        shifted = {n: w * (1 + 1e-13 * draws.standard_normal(w.shape)) for n, w in start.items()}
+        shifted = {n: w * (1 + 1e-13 * rng.standard_normal(w.shape)) for n, w in start.items()}
         moved.append(np.abs(ours(shifted) - own).max(axis=1))
     near = np.maximum.accumulate(np.max(moved, axis=0)) < 1e-9
     assert near.sum() > 40  # 4,000 steps: the runs are compared where all is learned, too
@@ -142,10 +135,10 @@ def test_a_run_goes_on_where_it_was():
     """Steps are taken in blocks whose size a clock decides: what the rule keeps must outlast them."""
     model, data = SeparateAttention(heads=2, init=0.2), TASK.sample(30)
     for optimizer in (Adam(), GradientDescent(momentum=0.9)):
-        whole, cut = (
+        in_one, cut = (
             train(model, data, 90, 0.02, optimizer=optimizer, snapshots=at) for at in ((), 7)
         )
-        assert (whole.loss == cut.loss).all()
+        assert (in_one.loss == cut.loss).all()
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
@@ -196,7 +189,7 @@ def test_batches_do_not_depend_on_blocks():
     runs = []
     for blocks in ((9,), (2, 7)):
         weights = model.start(3, seed=1)
-        descent = BatchDescent(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
+        descent = BatchEngine(model, weights, of_population(task, model), [], 0.1, Adam(), batch=5)
         descent.at_a_time = 4
         runs.append(np.concatenate([descent.advance(steps)[0] for steps in blocks]))
     assert (runs[0] == runs[1]).all() and len(runs[0]) == 9
@@ -243,17 +236,6 @@ def test_softmax_by_adam_is_autograd():
     close(run.loss, losses)
 
 
-def test_the_edge_of_gradient_descent_is_said_of_no_other():
-    """A loss that rises is no sign of it with momentum; and what diverges is not told of its rate."""
-    plan = Plan(TASK, MergedAttention(heads=2, init=0.3), sequences=40, steps=400, lr=0.05)
-    momentum = replace(plan, optimizer=GradientDescent(momentum=0.9))
-    run = carry_out(prepare([momentum]), momentum.name)
-    assert (np.diff(run.loss) > 1e-6).any() and run.past_edge is None
-    model = MergedAttention(heads=4, init=0.3)
-    with pytest.warns(UserWarning, match="lr takes less than the 5 it had$"):
-        train(model, TASK.sample(30), 5000, 5.0, optimizer=GradientDescent(momentum=0.5))
-
-
 FLAGS = {
     "--optimizer adam": lambda p: torch.optim.Adam(p, 0.02),
     "--momentum 0.9": lambda p: torch.optim.SGD(p, 0.02, 0.9),
@@ -263,15 +245,16 @@ FLAGS = {
 
 @pytest.mark.parametrize("flags", FLAGS)
 def test_the_command_is_the_published_run_with_its_optimiser_exchanged(flags, in_folder):
-    """The authors' draws in float64, torch.optim; every weight of theirs moves as there."""
+    """The authors' draws in float64, torch.optim; every weight that reaches the prediction moves as there."""
     run = "train --model attnS --heads 2 --in_dim 3 --seq_len 8 --trainset_size 50 --epoch 80 --lr 0.02"
     assert main([*run.split(), *flags.split(), "--track_value", "--save", "run.npz"]) == 0
     kept = History.from_npz("run.npz")
     draw = published.sample(RegressionTask(dim=3, context=7), 50, 10)
-    losses, final = by_torch(kept.model, draw, draw.start(kept.model), 80, FLAGS[flags])
+    losses, final = by_torch(kept.model, draw, draw.starts(kept.model), 80, FLAGS[flags])
     close(kept.loss, losses, within=1e-6)  # float32 draws, summed in float64
-    for name, weights in final.items():
-        close(kept.final[name], weights, within=1e-6)
+    factors = (kept.model.factors(weights, 3) for weights in (kept.final, final))
+    for factor, expected in zip(*factors, strict=True):
+        close(factor, expected, within=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -290,15 +273,6 @@ def test_flags_that_contradict_are_refused(flags, said, capsys):
     assert said in error and error.count("\n") == 1
 
 
-def test_a_rate_that_is_hopeless_for_descent_is_not_for_adam(in_folder, capsys):
-    """Adam's steps have size lr whatever the gradient is."""
-    run = "train --heads 2 --in_dim 3 --seq_len 8 --trainset_size 50 --epoch 3 --lr 5"
-    with pytest.raises(SystemExit):
-        main(run.split())
-    assert "--lr: takes at most" in capsys.readouterr().err
-    assert main([*run.split(), "--optimizer", "adam"]) in (0, 3)
-
-
 # -- theory ---------------------------------------------------------------------------------------
 
 FOUR = RegressionTask()
@@ -306,14 +280,15 @@ LEVELS = theory.plateau_losses(FOUR)
 
 
 def crossings(run: History, levels=LEVELS) -> list[float]:
-    """The steps at which the loss is halfway from each level to the next."""
+    """Return the steps at which the loss is halfway from each level to the next."""
     below = [run.loss < half for half in (levels[1:] + levels[:-1]) / 2]
     return [int(np.argmax(each)) if each.any() else np.inf for each in below]
 
 
 def test_momentum_scales_time_and_lags():
-    """1/(1 − β) of the rate. Gradients are seen β/(1 − β) steps late while s grows as s²: ds/dt =
-    rs(t − lag)² = rs² (1 − 2r lag s) takes 2 lag · ln 10 = 41 more steps for each decade of growth."""
+    """Momentum β multiplies the rate by 1/(1 − β), and sees gradients lag = β/(1 − β) steps late. While s
+    grows as ds/dt = r s(t − lag)² = rs² (1 − 2r lag s), every decade of growth takes 2 lag · ln 10 = 41
+    more steps."""
     found = []
     for init in (1e-2, 1e-3):
         model = SeparateAttention(heads=4, init=init)
@@ -321,7 +296,7 @@ def test_momentum_scales_time_and_lags():
         heavy = GradientDescent(momentum=0.9)
         run = train(model, FOUR, int(2 / init) + 200, 0.02, seed=1, optimizer=heavy)
         found.append(crossings(run)[0] - 0.1 * crossings(plain)[0])
-    # two steps: each of four crossings is at a whole step, and the next order is lag/wait, 0.06 of the lag
+    # four crossings are rounded to whole steps, and the next order is lag/wait, 0.06 of the 41 steps
     assert abs(found[1] - found[0] - 18 * np.log(10)) < 2 + 0.06 * 41
 
 
@@ -329,23 +304,26 @@ def test_decay_compresses_time():
     model, decay = SeparateAttention(heads=4, init=3e-3), 1e-3
     start = model.start(4, seed=1)
     times = 0.02 * np.array(crossings(train(model, FOUR, 35_000, 0.02, start=start)))
-    rule, levels = GradientDescent(weight_decay=decay), theory.decayed_losses(FOUR, decay)
+    rule, levels = GradientDescent(weight_decay=decay), optimisers.decayed_losses(FOUR, decay)
     run = train(model, FOUR, 56_000, 0.02, start=start, optimizer=rule)
-    found, told = 0.02 * np.array(crossings(run, levels)), theory.decayed_time(times, decay)
-    # what is learned keeps a force of γ/(2s), that share of the drive a that is left
-    most = decay / (2 * theory.decayed_limit(FOUR, decay) * theory.rates(FOUR)[0]).min()
+    found, told = 0.02 * np.array(crossings(run, levels)), optimisers.decayed_time(times, decay)
+    # decay shifts the heads that have learned, which leaves a force γ/(2s) beside the drive a of the others
+    most = decay / (2 * optimisers.decayed_head_limit(FOUR, decay) * theory.rates(FOUR)[0]).min()
     assert most < 0.01 and np.abs(found / told - 1).max() < most
     late = train(model, FOUR, 20_000, 0.02, start=start, optimizer=replace(rule, weight_decay=0.01))
-    assert np.isfinite(theory.decayed_time(times, 0.01)).tolist() == [True, False, False, False]
-    close(late.loss[-1], theory.decayed_losses(FOUR, 0.01)[1], within=1e-6)  # and there it stays
+    assert np.isfinite(optimisers.decayed_time(times, 0.01)).tolist() == [True, False, False, False]
+    close(
+        late.loss[-1], optimisers.decayed_losses(FOUR, 0.01)[1], within=1e-6
+    )  # the later drops never come
 
 
 @pytest.mark.parametrize("divisor", ["one", "context"])
-def test_heads_rest_where_decay_holds_them(divisor):
-    """The gradient and the decay cancel, with the first m eigenvectors learned, at the loss that is told."""
+def test_gradient_and_decay_cancel_at_the_fixed_points(divisor):
+    """With the first m eigenvectors learned, this is so at the predicted sizes and at the predicted
+    losses."""
     model, decay = SeparateAttention(heads=4, divisor=divisor), 0.01
-    ends = theory.decayed_limit(FOUR, decay, divisor)
-    for m, level in enumerate(theory.decayed_losses(FOUR, decay, divisor)):
+    ends = optimisers.decayed_head_limit(FOUR, decay, divisor)
+    for m, level in enumerate(optimisers.decayed_losses(FOUR, decay, divisor)):
         weights = {name: np.zeros_like(array) for name, array in model.start(4).items()}
         for h in range(m):
             weights["key"][h, 0, :4] = weights["query"][h, 0, :4] = (
@@ -361,29 +339,30 @@ def test_heads_rest_where_decay_holds_them(divisor):
             close(slope, -decay * factor)
 
 
-def test_decay_has_a_limit_for_each_eigenvector():
-    limit = theory.decay_limit(FOUR)
+def test_no_head_holds_an_eigenvector_above_its_largest_decay():
+    limit = optimisers.largest_decay(FOUR)
     assert (np.diff(limit) < 0).all()
     for d, most in enumerate(limit):
         assert (
-            theory.decayed_limit(FOUR, 0.999 * most)[d]
+            optimisers.decayed_head_limit(FOUR, 0.999 * most)[d]
             > 0
-            == theory.decayed_limit(FOUR, 1.001 * most)[d]
+            == optimisers.decayed_head_limit(FOUR, 1.001 * most)[d]
         )
 
 
 def test_adam_grows_in_a_straight_line():
-    """√5 a step while its memory of squares is longer than the run, 1 once it is far shorter."""
-    blind = theory.adam_growth(3000, Adam(beta1=0.0, beta2=1 - 1e-9))
+    """It grows by √5 a step while its memory of squares is longer than the run, and by 1 once it is
+    shorter."""
+    blind = optimisers.adam_growth(3000, Adam(beta1=0.0, beta2=1 - 1e-9))
     assert abs(np.diff(blind)[-1] / np.sqrt(5) - 1) < 0.01
-    long = theory.adam_growth(100_000)  # 1,000 steps of memory: squares as of 1,000 steps ago
+    long = optimisers.adam_growth(100_000)  # the mean square is about that of 1,000 steps ago
     assert abs(np.diff(long)[-1] - (1 - 0.01) ** -2) < 0.005
 
 
 @pytest.mark.parametrize("heads, lr", [(1, 1e-3), (4, 1e-3), (8, 1e-3), (4, 3e-4)])
-def test_adam_waits_for_its_rate_alone(heads, lr):
-    """The first drop, from starts a hundredfold apart: for gradient descent so are its waits."""
-    told, found = theory.adam_drop(FOUR, heads, lr), []
+def test_the_first_drop_of_adam_depends_on_its_rate_alone(heads, lr):
+    """The starts differ by a factor of a hundred, as the waits of gradient descent would."""
+    told, found = optimisers.adam_drop(FOUR, heads, lr), []
     for init in (1e-2, 1e-3, 1e-4):
         model = SeparateAttention(heads=heads, init=init)
         runs = [train(model, FOUR, int(2 * told), lr, seed=s, optimizer=Adam()) for s in range(3)]
@@ -391,16 +370,17 @@ def test_adam_waits_for_its_rate_alone(heads, lr):
         if heads > 1 and init < 1e-2:
             shares = [np.abs(run.value[crossings(run)[0]]) for run in runs]
             assert min(each.min() / each.max() for each in shares) > 0.8  # all heads at once
-    # starts of 1e-2 are some steps of lr ahead or behind, and signs take as many to agree
+    # a start of 1e-2 is ten steps of 1e-3, by which one head may be ahead or behind
     assert np.abs(np.array(found) / told - 1).max() < 0.06 + 0.01 / lr / told * (heads == 1)
 
 
 @pytest.mark.parametrize(
     ("heads", "labels", "free"), [(3, 0.0, 1), (3, 0.5, 0), (4, 0.0, 2), (4, 0.5, 1)]
 )
-def test_label_weights_take_one_free_turn_from_the_heads_on_a_stair(heads, labels, free):
-    """On the last stair of D = 3 queries turn towards e₃ at no cost in H − 2 ways, in one way less if heads
-    read labels and answer with their squares, which cancel. A turn's cost is a quadratic form in it."""
+def test_label_weights_take_one_free_direction_from_the_heads_on_a_plateau(heads, labels, free):
+    """On the last plateau but one of D = 3, queries can turn towards e₃ at no cost in H − 2 directions, and
+    in one less if heads read labels, whose squares must cancel in the answer. The cost is a quadratic
+    form."""
     task, rng = RegressionTask(dim=3, context=6), np.random.default_rng(0)
     averages = of_population(task, SeparateAttention(heads=heads))
     known, (a, b) = task.eigenvectors[:, :2], theory.rates(task)

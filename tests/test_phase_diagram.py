@@ -19,7 +19,7 @@ def stored():
 @pytest.fixture(scope="module")
 def optimum():
     lengths = [*phase_diagram.BORDER_LENGTHS, 200, 400]
-    return {n: in_weight.best_border(phase_diagram.kinds(n)) for n in lengths}
+    return {n: in_weight.optimum_border(phase_diagram.kinds(n)) for n in lengths}
 
 
 def test_a_part_of_the_map_trained_again(stored):

@@ -35,7 +35,7 @@ from iclcore.files import write_whole
 from iclcore.moments import of_sequences
 from iclcore.sweep import sweep
 from iclcore.sweep.chunks import sampled_moments
-from iclcore.sweep.plan import Plan, carry_out, grid, prepare
+from iclcore.sweep import Plan, carry_out, grid, prepare
 from iclcore.sweep.workers import Cores
 
 BASE = Plan(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
@@ -62,7 +62,13 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
         draw = published.sample(task, 60, run.seed, 30)
         tests = {f"test_{name}": data for name, data in draw.tests.items()}
         alone = train(
-            run.model, draw, 40, run.lr, start=draw.start(run.model), tests=tests, engine=run.engine
+            run.model,
+            draw,
+            40,
+            run.lr,
+            start=draw.starts(run.model),
+            tests=tests,
+            engine=run.engine,
         )
         kept = swept.history(run)
         assert kept.settings == run.settings and ("value" in kept.series) == run.values
@@ -180,7 +186,7 @@ def test_a_run_that_is_cut_while_it_follows_the_published_operations_is_interrup
 
     history = carry_out(prepare([run]), run.name, tell)
     assert sum(told) == run.steps + 1
-    assert history.ended == "interrupted" and history.engine == "rows"
+    assert history.ended == "interrupted" and history.engine == "softmax"
 
 
 @pytest.mark.parametrize("first, later", [(1, 2), (1, 0), (0, 2)])

@@ -1,25 +1,23 @@
-"""Sequences: how many have a task of their own, and what is none."""
+"""Sequences: what is drawn, what is refused, and that nobody can change them."""
+
+import pickle
 
 import numpy as np
 import pytest
 
-from iclcore import MergedAttention, RegressionTask, Sequences, train
+from iclcore import MergedAttention, RegressionTask, Sequences, checks, published, train
+from iclcore.checks import BadValue
+from iclcore.moments import averages, of_population
 
 
 @pytest.mark.parametrize("sequences, percent", [(100, 29), (100, 57), (100, 58), (7, 50), (10, 34)])
-def test_a_share_is_met_to_the_nearest_sequence(sequences, percent):
+def test_in_context_is_met_to_the_nearest_sequence(sequences, percent):
     """100 * 0.29 is a little less than 29 in floating point."""
     task = RegressionTask(dim=2, context=3, in_context=percent / 100)
     data = task.sample(sequences)
     own = ~np.isclose(data.y, data.x @ task.shared).all(axis=(1, 2))
     assert abs(100 * own.sum() - sequences * percent) <= 50
     assert own[: own.sum()].all()
-
-
-@pytest.mark.parametrize("name, inputs, outputs", [("x", 0, 1), ("y", 2, 0)])
-def test_an_empty_axis_is_refused(name, inputs, outputs):
-    with pytest.raises(ValueError, match=f"{name} takes at least one entry a token"):
-        Sequences(np.ones((5, 3, inputs)), np.ones((5, 3, outputs)))
 
 
 def test_lists_and_integers_become_arrays():
@@ -31,15 +29,95 @@ def test_lists_and_integers_become_arrays():
     assert train(MergedAttention(), data, 3, 1e-3).loss[0] == pytest.approx(81)  # the answer is 9
 
 
+X, Y = np.ones((5, 3, 2)), np.ones((5, 3))
+
+
 @pytest.mark.parametrize(
-    "x, says",
+    "name, x, y, says",
     [
-        ([[[1], [2, 3]]], r"an array of real numbers, not \[\[\[1\]"),
-        ([["a"]], r"an array of real numbers, not \[\['a'\]"),
-        (np.ones((2, 3)), r"the shape \(P, T, D\), not \(2, 3\)"),
-        (np.ones((2, 3, 4)) + 0j, "an array of real numbers, not of complex128"),
+        ("x", [[[1], [2, 3]]], Y, r"takes an array of real numbers, not \[\[\[1\]"),
+        ("x", [["a"]], Y, r"takes an array of real numbers, not \[\['a'\]"),
+        ("x", X + 0j, Y, "takes an array of real numbers, not of complex128"),
+        ("x", X[0], Y, r"takes the shape \(P, T, D\) .*, not \(3, 2\)"),
+        ("x", X[:0], Y[:0], "takes the shape"),
+        ("x", X[:, :1], Y[:, :1], "with at least 2 tokens a sequence"),
+        ("x", X[:, :, :0], Y, "takes the shape"),
+        ("x", X * np.nan, Y, "takes finite numbers"),
+        ("y", X, Y[:, :2], r"takes the shape \(5, 3\) or \(5, 3, O\), as x has, not \(5, 2, 1\)"),
+        ("y", X, Y[:, :, None][:, :, :0], "takes the shape"),
+        ("y", X, Y * np.inf, "takes finite numbers"),
     ],
 )
-def test_what_is_no_array_of_numbers_is_refused(x, says):
-    with pytest.raises(ValueError, match=f"^x takes {says}"):
-        Sequences(x, np.ones((2, 3)))
+def test_what_is_refused(name, x, y, says):
+    with pytest.raises(BadValue, match=f"^{name} .*{says}") as refused:
+        Sequences(x, y)
+    assert refused.value.name == name and "\n" not in str(refused.value)
+
+
+def test_a_changed_array_never_trains_on_averages_of_the_old_one():
+    """Averages and the digest are kept with the sequences, so that these must not change."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((30, 6, 3)), rng.standard_normal((30, 6))
+    data, model = Sequences(x, y), MergedAttention(init=0.1)
+    first, digest = train(model, data, 3, 0.01).loss[0], data.digest
+    for array in (data.x, data.y, data[:5].x):
+        with pytest.raises(ValueError, match="read-only"):
+            array *= 2
+    x *= 2  # the caller's own arrays
+    y *= 2
+    assert train(model, data, 3, 0.01).loss[0] == first and data.digest == digest
+    doubled = Sequences(x, y)
+    assert doubled.digest != digest and train(model, doubled, 3, 0.01).loss[0] > 3.9 * first
+
+
+def test_a_read_only_view_of_memory_that_can_change_is_copied():
+    x = np.ones((5, 3, 2))
+    view = x[:]
+    view.flags.writeable = False
+    data = Sequences(view, Y)
+    x[:] = 7
+    assert (data.x == 1).all()
+
+
+def test_moments_cannot_be_changed():
+    task, model = RegressionTask(dim=2, context=3), MergedAttention()
+    for moments in (
+        averages(task.sample(9), model),
+        averages(task, model),
+        of_population(task, model),
+    ):
+        for array in (moments.gram, moments.cross):
+            with pytest.raises(ValueError, match="read-only"):
+                array += 1
+
+
+def test_own_draws_are_not_copied():
+    """The same memory: at 80,000 sequences a copy is felt. Published draws stay in float32."""
+    task = RegressionTask(dim=2, context=3)
+    for data in (
+        task.sample(9),
+        published.sample(task, 9),
+        published.sample(task, 9, test=5).tests["in_weight"],
+    ):
+        again = Sequences(data.x, data.y)
+        assert again.x is data.x and np.shares_memory(data[2:5].y, data.y)
+    assert data.x.dtype == data.y.dtype == np.float32
+
+
+def test_pickled_sequences_stay_read_only():
+    """A sweep sends them to the workers of a cluster, without the averages."""
+    data = RegressionTask(dim=2, context=3).sample(9)
+    averages(data, MergedAttention())
+    back = pickle.loads(pickle.dumps(data))
+    assert back == data and not back.averages and not back.x.flags.writeable
+
+
+def test_what_the_memory_cannot_hold_is_refused_before_it_is_drawn(monkeypatch):
+    monkeypatch.setattr(checks.os, "sysconf", lambda name: 1000)  # 1,000 pages of 1,000 bytes
+    task = RegressionTask(dim=8, context=31)
+    for draw in (task.sample, lambda count: published.sample(task, count)):
+        with pytest.raises(BadValue, match=r"^sequences takes less: .* the machine has 0.001 GB"):
+            draw(1000)
+    for data in (RegressionTask(dim=9), task.sample(9)):
+        with pytest.raises(BadValue, match=r"^dim takes less: "):
+            averages(data, MergedAttention())

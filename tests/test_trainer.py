@@ -1,7 +1,10 @@
 """train(): engines agree, what is recorded is right, and runs that end early keep what they have."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,21 +16,20 @@ from torch.utils._pytree import tree_leaves
 
 from iclcore import (
     CubicMLP,
+    GradientDescent,
     MergedAttention,
     RegressionTask,
     SeparateAttention,
     Sequences,
+    published,
     train,
-    trainer,
 )
-from iclcore.engines.autograd import AutogradDescent
-from iclcore.models import Descent
+from iclcore.engines.autograd import AutogradEngine
 from iclcore.moments import Moments, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
-from iclcore.sweep.plan import Plan, carry_out, prepare
+from iclcore.trainer import delayed_interrupt
 
 TASK = RegressionTask(dim=3, context=6)
-NAN = np.full((2, 3, 1), np.nan)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_engines_agree(model):
 
 
 class Largest(TorchDispatchMode):
-    """How many bytes the largest thing holds that torch makes; a view is none."""
+    """Counts the bytes of the largest tensor that torch allocates; a view allocates none."""
 
     bytes = 0
 
@@ -88,7 +90,7 @@ def storages(tree):
 def test_autograd_holds_a_score_a_token_and_no_more(model):
     """Neither a value a token nor, as torch contracts three factors from left to right, a matrix."""
     data = RegressionTask(dim=7, outputs=2, context=11).sample(30)
-    descent = AutogradDescent(model, model.start(7, 2), data, [data], 0.1)
+    descent = AutogradEngine(model, model.start(7, 2), data, [data], 0.1)
     with Largest() as seen:
         descent.advance(1)
     assert seen.bytes == 8 * 30 * 2 * 12
@@ -105,70 +107,6 @@ def test_snapshots_are_from_before_their_step():
         close(weights["value"][:, -1, -1], history.series["value"][step])
 
 
-class Step(int):
-    """The number of a step that counts how often it is looked at."""
-
-    looks = 0
-
-    @staticmethod
-    def counted(operation):
-        def look(*numbers):
-            Step.looks += 1
-            return operation(*numbers)
-
-        return look
-
-    __hash__ = int.__hash__
-
-
-for name in ("eq", "ne", "lt", "le", "gt", "ge", "sub", "rsub"):
-    setattr(Step, f"__{name}__", Step.counted(getattr(int, f"__{name}__")))
-
-
-class Carried(np.ndarray):
-    """Weights that count the bytes of their copies, stacks included."""
-
-    bytes = 0
-
-    def copy(self, order="C"):
-        Carried.bytes += self.nbytes
-        return super().copy(order)
-
-    def __array_function__(self, function, types, args, kwargs):
-        found = super().__array_function__(function, types, args, kwargs)
-        Carried.bytes += found.nbytes
-        return found
-
-
-class Still(Descent):
-    """An engine that stands still."""
-
-    engine = "autograd"
-
-    def prepare(self, train, tests):
-        self.given = {name: array.view(Carried) for name, array in self.given.items()}
-
-    def advance(self, steps):
-        return np.ones(steps), np.ones((steps, 0)), np.ones((steps, 1))
-
-
-def test_snapshots_cost_their_number(monkeypatch):
-    """A hundred more cost the same, however many there are: looks at their steps, bytes copied."""
-    monkeypatch.setattr(trainer, "_engine", lambda kind: Still)
-    monkeypatch.setattr(trainer, "index", Step)
-    model, data = SeparateAttention(1), TASK.sample(3)
-
-    def cost(count):
-        Step.looks = Carried.bytes = 0
-        train(model, data, count, 0.1, snapshots=range(count), engine="autograd")
-        return np.array([Step.looks, Carried.bytes])
-
-    few, more, many = cost(100), cost(200), cost(300)
-    one = sum(array.nbytes for array in model.start(3).values())
-    assert few[0] >= 100 and few[1] >= 2 * 100 * one  # kept, and stacked
-    assert (many - more).tolist() == (more - few).tolist()
-
-
 @pytest.mark.parametrize("sequences", [7, 30, 200])
 def test_floor_is_that_of_least_squares(sequences):
     """Of 30 features: fewer sequences than features leave gram without an inverse."""
@@ -179,45 +117,68 @@ def test_floor_is_that_of_least_squares(sequences):
     close(moments.floor(), max(0, least))
 
 
-def test_floor_is_found_when_it_is_asked_for(monkeypatch):
-    """It costs more than the run at large D; Ctrl-C while it is looked for costs no run."""
-    asked = []
-    floor = Moments.floor
-    monkeypatch.setattr(Moments, "floor", lambda self: asked.append(1) or floor(self))
+def test_floor_is_computed_when_it_is_asked_for(monkeypatch):
+    """At large D it costs more than the run."""
+    calls, floor = [], Moments.floor
+    monkeypatch.setattr(Moments, "floor", lambda self: calls.append(1) or floor(self))
     history = train(MergedAttention(heads=4, init=0.3), TASK.sample(30), 4000, 0.02)
-    assert not asked
-    assert (
-        history.floor <= history.loss.min() and history.floor == history.floor and len(asked) == 1
-    )
-
-    def impatient(self):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Moments, "floor", impatient)
-    run = Plan(TASK, SeparateAttention(2), sequences=60, steps=40, lr=0.02)
-    kept = carry_out(prepare([run]), run.name)
-    assert kept.ended == "finished" and len(kept.loss) == 40 and kept.floor is None
+    assert not calls
+    assert history.floor <= history.loss.min() and history.floor == history.floor
+    assert len(calls) == 1
 
 
 def test_divergence_ends_the_run():
     model = MergedAttention(heads=4, init=0.3)
     for engine in ("auto", "autograd"):
-        history = train(model, TASK.sample(30), 5000, 5.0, engine=engine)
+        with pytest.warns(UserWarning, match="stopped being finite at step .*monotone_rate"):
+            history = train(model, TASK.sample(30), 5000, 5.0, engine=engine)
         assert history.ended == "diverged" and len(history.loss) < 5000
         assert np.isfinite(history.loss[:-1]).all() and not np.isfinite(history.loss[-1])
 
 
-def test_a_rate_that_is_too_large_is_said_with_where_to_find_one_that_is_not():
-    """A task of trace 3, where the README's rate is past the edge."""
+def test_a_warning_names_a_formula_for_the_rate_on_infinitely_many_sequences():
+    """A task of trace 3, where the README's rate is too large."""
     task = RegressionTask.of_covariance(np.diag([1.5, 1.0, 0.5]), context=31)
     model, lr = SeparateAttention(heads=3), 0.05
     rate = stable_rate(task, model)
     assert rate < lr / 4
-    with pytest.warns(
-        UserWarning, match="lr takes less than the 0.05 it had; iclcore.stability.stable_rate"
-    ):
+    with pytest.warns(UserWarning, match="lr = 0.05 is too large: take less than .*stable_rate"):
         train(model, task, 20_000, lr)
     assert train(model, task, 20_000, 0.9 * rate).ended == "finished"
+
+
+def test_a_warning_names_the_step_at_which_the_loss_rises():
+    model, draw = SeparateAttention(heads=2, init=0.3), published.sample(TASK, 50)
+    with pytest.warns(UserWarning) as warned:
+        history = train(model, draw, 2000, 0.1)
+    step = history.first_rise
+    assert history.ended == "finished" and step
+    assert history.loss[step + 1] > history.loss[step]
+    assert (np.diff(history.loss[: step + 1]) <= 0).all()
+    (message,) = (str(each.message) for each in warned)
+    assert f"rose at step {step}," in message and "monotone_rate" in message
+    assert message.endswith('engine="published" repeats the authors\' run bit by bit')
+    with pytest.warns(UserWarning, match="rose at step .* finds one$"):
+        train(model, draw, 2000, 0.1, engine="published")
+
+
+def test_no_advice_about_the_rate_of_another_optimizer():
+    """With momentum a loss that rises is no sign of instability."""
+    model, data = MergedAttention(heads=4, init=0.3), TASK.sample(30)
+    history = train(model, data, 400, 0.02, optimizer=GradientDescent(momentum=0.9))  # no warning
+    assert (np.diff(history.loss) > 1e-6).any()
+    with pytest.warns(UserWarning, match="take a smaller one$"):
+        train(model, data, 5000, 5.0, optimizer=GradientDescent(momentum=0.5))
+
+
+def test_factors_that_are_copies_are_refused():
+    class Copying(SeparateAttention):
+        def factors(self, weights, dim):
+            return tuple(factor.copy() for factor in super().factors(weights, dim))
+
+    model = Copying()
+    with pytest.raises(TypeError, match="factors must return views of the weights"):
+        AutogradEngine(model, model.start(3), TASK.sample(3), [], 0.1)
 
 
 def test_interruption_keeps_what_was_recorded():
@@ -240,6 +201,39 @@ def test_interruption_keeps_what_was_recorded():
     assert done.returncode == 0, done.stderr
 
 
+def test_an_interruption_from_progress_ends_the_run():
+    """A sweep stops its runs this way."""
+    done = []
+
+    def progress(steps):
+        done.append(steps)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+
+    history = train(SeparateAttention(), TASK.sample(9), 10**6, 0.001, progress=progress)
+    assert history.ended == "interrupted" and len(history.loss) == sum(done)
+
+
+def test_a_delayed_interrupt_reaches_the_outer_use_too():
+    with delayed_interrupt() as outer:
+        with delayed_interrupt() as inner:
+            os.kill(os.getpid(), signal.SIGINT)
+        assert outer.is_set() and inner.is_set()
+        seen = []
+
+        def elsewhere():
+            with delayed_interrupt() as event:
+                seen.append(event.is_set())
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert seen == [False]
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(10)
+
+
 @pytest.mark.parametrize(
     "wrong, says",
     [
@@ -258,7 +252,7 @@ def test_interruption_keeps_what_was_recorded():
             "snapshots takes",
         ),
         (lambda: Sequences(np.ones((2, 1, 1)), np.ones((2, 1, 1))), "at least 2 tokens"),
-        (lambda: train(MergedAttention(), Sequences(NAN, NAN), 5, 0.1), "data takes finite"),
+        (lambda: Sequences(*np.full((2, 2, 3, 1), np.nan)), "x takes finite numbers"),
         (
             lambda: train(
                 MergedAttention(), TASK.sample(3), 5, 0.1, start=MergedAttention().start(2)
@@ -279,7 +273,7 @@ def test_interruption_keeps_what_was_recorded():
             lambda: train(
                 MergedAttention(softmax=True), of_population(TASK, MergedAttention()), 5, 0.1
             ),
-            "takes sequences as data",
+            "softmax takes Sequences as data, not Moments",
         ),
         *(
             (
@@ -292,7 +286,7 @@ def test_interruption_keeps_what_was_recorded():
                 (RegressionTask(dim=2).sample(3), "auto", "far has 2 and 1"),
                 (RegressionTask(dim=2).sample(3), "published", "far has 2 and 1"),
                 (replace(TASK, outputs=2), "auto", "outputs, 3 and 1; far has 3 and 2"),
-                (TASK, "autograd", "engine autograd takes sequences as data and tests"),
+                (TASK, "autograd", "engine autograd takes Sequences as far, not RegressionTask"),
                 (
                     of_population(TASK, CubicMLP()),
                     "auto",
@@ -307,9 +301,8 @@ def test_refusals(wrong, says):
         wrong()
 
 
-WRONG_KINDS = """
+WRONG_TYPES = """
 from iclcore import Adam, MergedAttention, RegressionTask, train
-from iclcore.sweep import Plan
 task, model = RegressionTask(dim=3, context=6), MergedAttention()
 data = task.sample(3)
 for wrong in (
@@ -319,24 +312,24 @@ for wrong in (
     lambda: train(model, data, 5, 0.1, start=[1]),
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
     lambda: train(model, data, 5, 0.1, optimizer="adam"),
-    lambda: Plan(data, model, optimizer=Adam),
+    lambda: train(model, data, 5, 0.1, optimizer=Adam),
 ):
     try:
         wrong()
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         print(error)
 """
 
 
-def test_a_wrong_kind_is_refused_in_a_line():
+def test_a_wrong_type_is_refused_in_one_line():
     """In a process of its own: here the shapes of all arguments are checked before."""
-    done = subprocess.run([sys.executable, "-c", WRONG_KINDS], capture_output=True, text=True)
-    rule = "optimizer takes iclcore.Adam() or iclcore.GradientDescent(momentum=0.9),"
+    done = subprocess.run([sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True)
     assert not done.stderr and done.stdout.splitlines() == [
         "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
         "data takes Sequences or RegressionTask or Moments, not ndarray",
         "data takes Sequences or RegressionTask or Moments, not tuple",
         "start takes Mapping, not list",
-        "test takes Sequences or RegressionTask or Moments, not int",
-        *(f"{rule} not {given}" for given in ("'adam'", "<class 'iclcore.optimisers.Adam'>")),
+        "engine moments takes Sequences or RegressionTask or Moments as test, not int",
+        "optimizer takes GradientDescent or Adam, not str",
+        "optimizer takes GradientDescent or Adam, not type",
     ]

@@ -18,7 +18,7 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from iclbook import quote
-from iclbook.__main__ import kind
+from iclbook.__main__ import result_class
 from iclbook.chapter import Figure, binds, figures, parameters, uses
 
 PAGE = "book/reproduce"  # which has the directive
@@ -110,7 +110,7 @@ def lead_here(app, doctree):
 
 def has_data(figure: Figure) -> bool:
     """Whether it has a caption, and is no drawing."""
-    return bool(figure.label) and ".csv" in getattr(kind(figure), "suffixes", ())
+    return bool(figure.label) and ".csv" in getattr(result_class(figure), "suffixes", ())
 
 
 def setup(app):

@@ -1,4 +1,4 @@
-"""``python -m iclbook figure NAME``: one figure of the book, by the cells of its chapter."""
+"""``python -m iclbook figure NAME`` draws one figure of the book by running the cells of its chapter."""
 
 import argparse
 import difflib
@@ -10,20 +10,20 @@ from itertools import chain, count
 from pathlib import Path
 
 from iclbook import CITE, chapter
-from iclcore.__main__ import enter
-from iclcore.cli.parser import Parser, attempt, writable
+from iclcore.checks import BadValue
+from iclcore.cli import attempt
+from iclcore.cli.flags import Parser, check_output
 from iclcore.extras import MissingExtra, needs
-from iclcore.files import PICTURE, write_whole
+from iclcore.files import write_whole
 from iclcore.versions import versions
 
-# of a checkout; without one beside this package, a chapter that was downloaded is where its reader is
+# The chapters are beside this package in a checkout; a downloaded chapter is in the working directory.
 PLACES = (chapter.BESIDE, Path(), Path("book"))
-MARKS = {".png": PICTURE, ".svg": b'<svg role="img"', ".csv": b"# figure: ", ".webp": b"WEBP"}
 BOOK = next((each for each in PLACES if chapter.notebooks(each)), Path())
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Draw one figure of the book; without a name, say which there are."""
+    """Draw one figure of the book or, without a name, list all; return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     where = Parser(prog="python -m iclbook figure", add_help=False)
     where.add_argument(
@@ -39,13 +39,16 @@ def main(argv: list[str] | None = None) -> int:
     picture.add_argument("name", nargs="?", metavar="NAME", help="chapter.figure")
     picture.add_argument(
         "--save",
-        type=lambda text: writable(text, MARKS.get(Path(text).suffix.lower(), b"")),
+        type=Path,
         metavar="F",
         help="F.png, F.svg or, for its numbers, F.csv; an animation is F.webp; default: NAME.png here, "
         "or the next NAME-2.png",
     )
+    picture.add_argument(
+        "--force", action="store_true", help="overwrite a file that is there already"
+    )
     if argv[:1] != ["figure"]:
-        parser.parse_args(argv[:1])  # says what is wrong with the command, or helps
+        parser.parse_args(argv[:1])  # exits: it prints the help, or what is wrong with the command
     name = next((word for word in argv[1:2] if not word.startswith("-")), None)
     try:
         figure, cells = found(name, where.parse_known_args(argv)[0].book) if name else (None, [])
@@ -56,19 +59,20 @@ def main(argv: list[str] | None = None) -> int:
             raise ValueError(f"no {rest[0]}; NAME stands first, and NAME --help lists its flags")
         if figure is None:
             return attempt(lambda: listed(options.book), picture)
+        check_output("save", options.save or unused(name, ".png"), options.force)
         if options.save:
             with needs("book"):
-                fits(options.save, figure.name, kind(figure))
-        else:
-            writable(str(unused(name, ".png")), PICTURE)  # or with an animation's suffix
-    except (ValueError, argparse.ArgumentTypeError, MissingExtra) as error:
+                check_suffix(options.save, figure.name, result_class(figure))
+    except BadValue as error:
+        picture.error(f"argument --{error.name}: {error.takes}")
+    except (ValueError, MissingExtra) as error:
         picture.error(str(error))
     given = {name: value for name, value in vars(options).items() if name in known}
     return attempt(lambda: drawn(figure, cells, given, options.save, picture), picture)
 
 
 def listed(folder: Path) -> int:
-    """Print what can be drawn, a line each."""
+    """Print the name and the caption of every figure that can be drawn."""
     for name, path in in_folder(folder).items():
         for figure in chapter.figures(name, chapter.read(path)).values():
             print(f"{figure.name:<36} {figure.plain}")
@@ -78,13 +82,13 @@ def listed(folder: Path) -> int:
 def drawn(
     figure: chapter.Figure, cells: list[dict], given: dict, path: Path | None, parser: Parser
 ) -> int:
-    """Draw, write, and say what is to be seen."""
+    """Draw the figure, write it, and print what it shows."""
     try:
         with needs("book"), warnings.catch_warnings():
-            warnings.showwarning = said
+            warnings.showwarning = print_warning
             made, names = chapter.draw(figure, cells, given)
         if path:
-            fits(path, figure.name, type(made))  # what the cell did not tell
+            check_suffix(path, figure.name, type(made))  # the cell does not always tell the class
     except ValueError as error:
         parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
     path = path or unused(figure.name, made.suffixes[0])
@@ -97,31 +101,31 @@ def drawn(
     return 0
 
 
-def said(message: Warning, *where: object) -> None:
-    """A warning on a line, without the line of code that it came from."""
+def print_warning(message: Warning, *where: object) -> None:
+    """Print a warning as one line, without the line of code that it came from."""
     print(f"warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def kind(figure: chapter.Figure) -> type | None:
-    """What will be drawn, before it is, as far as its cell tells."""
+def result_class(figure: chapter.Figure) -> type | None:
+    """Return the class of the figure before it is drawn, if the call in its cell tells."""
     from iclbook import plot
 
     made = getattr(getattr(plot, figure.by, None), "__annotations__", {}).get("return")
     return made if hasattr(made, "suffixes") else None
 
 
-def fits(path: Path, name: str, kind: type | None) -> None:
-    """Refuse a file of a kind that is not written of such a picture."""
-    if kind and path.suffix.lower() not in kind.suffixes:
-        *rest, last = kind.suffixes
+def check_suffix(path: Path, name: str, drawn_as: type | None) -> None:
+    """Refuse a file format that this class of figure cannot be written in."""
+    if drawn_as and path.suffix.lower() not in drawn_as.suffixes:
+        *rest, last = drawn_as.suffixes
         ends = f"{', '.join(rest)} or {last}" if rest else last
         raise ValueError(
-            f"argument --save: {name} is {kind.kind}: takes a file in {ends}, not {str(path)!r}"
+            f"argument --save: {name} is {drawn_as.kind}: takes a file in {ends}, not {str(path)!r}"
         )
 
 
 def about(figure: chapter.Figure, told: str, settings: dict, given: dict) -> dict:
-    """What a file says of the figure in it."""
+    """Return what a file says about the figure in it."""
     return {
         "figure": figure.name,
         "shows": told,
@@ -133,13 +137,13 @@ def about(figure: chapter.Figure, told: str, settings: dict, given: dict) -> dic
 
 
 def unused(name: str, suffix: str) -> Path:
-    """A file that is not there yet: one that nobody named is not to cost another, as --save may."""
+    """Return a path that does not exist yet: NAME.png, else NAME-2.png and so on."""
     names = chain([name], (f"{name}-{n}" for n in count(2)))
     return next(path for each in names if not os.path.lexists(path := Path(f"{each}{suffix}")))
 
 
 def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
-    """The figure, and the cells of its chapter."""
+    """Return the figure and the cells of its chapter."""
     stem, chapters = name.partition(".")[0], in_folder(folder)
     cells = chapter.read(chapters[stem]) if stem in chapters else []
     known = chapter.figures(stem, cells)
@@ -161,7 +165,7 @@ def found(name: str, folder: Path) -> tuple[chapter.Figure, list[dict]]:
 
 
 def in_folder(folder: Path) -> dict[str, Path]:
-    """Its chapters."""
+    """Return the chapters in a folder by name."""
     if names := chapter.notebooks(folder):
         return names
     if folder == BOOK:
@@ -172,7 +176,7 @@ def in_folder(folder: Path) -> dict[str, Path]:
 
 
 def settings_flags(parser: Parser, known: Iterable[chapter.Parameter]) -> None:
-    """A flag for each line of the chapter's parameters cell."""
+    """Add a flag for each line of the chapter's parameters cell."""
 
     def typed(parameter: chapter.Parameter):
         def parse(text: str):
@@ -191,4 +195,7 @@ def settings_flags(parser: Parser, known: Iterable[chapter.Parameter]) -> None:
 
 
 if __name__ == "__main__":
-    enter("python -m iclbook", main)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from iclbook.quote import ABSENT, QUOTED, quoted, split
-from iclcore.interrupts import noted
+from iclcore.trainer import delayed_interrupt
 
 BESIDE = Path(__file__).resolve().parents[1]  # where the chapters are in a checkout
 CAPTION = re.compile(r"<!--caption (?P<label>\S+)-->\n(?P<caption>.+)", re.DOTALL)
@@ -316,7 +316,9 @@ def draw(
     names that they leave."""
     chapter, set_here, shown = figure.name.partition(".")[0], parameters_cell(cells), None
     names = {"__name__": "__main__", "In": []}  # as a notebook has it
-    with noted() as interrupted:  # which ends a run where it is: the picture would be of a part
+    with (
+        delayed_interrupt() as interrupted
+    ):  # which ends a run where it is: the picture would be of a part
         for place, cell in enumerate(cells[: figure.place + 1]):
             try:
                 if cell["cell_type"] == "code":

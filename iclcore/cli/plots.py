@@ -1,113 +1,91 @@
-"""The picture of any one run, or of a sweep."""
+"""The pictures of --show and of a sweep: simulation solid, theory dashed."""
 
 import numpy as np
 
 from iclcore import theory
-from iclcore.heads.spectral import share, spectra
+from iclcore.extras import needs
 from iclcore.heads.theory import MultiTask, flow
 from iclcore.history import History, thin
-from iclcore.style import DASHED, ORANGE, PINK, Picture, canvas, colours, curve, drawn, levels
-from iclcore.sweep import Plan, Swept
+from iclcore.sweep import Swept
 
-MOST_CURVES = 400  # of a sweep: more are a blot
-MOST_NAMED = 12  # lines of a legend
+with needs("plots"):
+    from matplotlib import colormaps, rc_context
+    from matplotlib.figure import Figure
+
+# a decorator: pictures have this style, whatever the user's own settings are
+in_style = rc_context({"axes.spines.top": False, "figure.constrained_layout.use": True})
+DASHED = {"color": "grey", "linestyle": "--", "linewidth": 1, "zorder": 1.5}
+MOST_CURVES = 400  # of a sweep; more cannot be told apart
 
 
-@drawn
-def run(history: History) -> Picture:
-    """What ``train --show`` shows: losses on the theory's levels, and the values where recorded."""
-    values = history.series.get("value")
-    columns, width = (1, 7.2) if values is None else (2, 9.6)
-    figure, axes = canvas(columns, width=width, squeeze=False)
-    left = axes[0, 0]
-    tests = {"test_in_weight": "in-weight test", "test_in_context": "in-context test"}
-    for name, label in ({"loss": "training"} | tests).items():
+@in_style
+def run(history: History) -> Figure:
+    """Draw the losses on the plateaus of theory, and each head's value weight if it was recorded."""
+    rows = thin(len(history.steps))
+    if history.ended == "diverged":  # the steep end would flatten all that came before
+        rows = rows[history.loss[rows] <= 3 * history.loss[0]]
+    steps, values = history.steps[rows], history.series.get("value")
+    figure = Figure(figsize=(7.2 if values is None else 9.6, 3.4))
+    panels = figure.subplots(1, 1 if values is None else 2, squeeze=False)[0]
+    for name in ("loss", "test_in_weight", "test_in_context"):
         if name in history.series:
-            curve(left, history, name, label=label)
+            panels[0].plot(steps, history.series[name][rows], label=name.replace("_", " "))
     task = history.task
-    if task and task.in_context == 1 and history.engine != "rows":
-        levels(left, theory.plateau_losses(task))
+    if task and task.in_context == 1 and not history.model.softmax:
+        for level in theory.plateau_losses(task):
+            panels[0].axhline(level, **DASHED)
     if history.floor is not None:
-        left.axhline(history.floor, color=ORANGE, linestyle=":", label="least-squares floor")
-    left.set(xlabel="step", ylabel="mean squared error")
-    diverged = history.ended == "diverged"
-    most = 3 * history.loss[0]
-    calm = np.argmin(
-        np.append((history.loss <= most) & np.isfinite(history.loss), False)
-    )  # the steps before it leaves the picture
-    if diverged and calm:  # or all that came before would be a line on the axis
-        left.set(ylim=(0, most))
-    left.legend(fontsize=8, loc="upper right")
+        panels[0].axhline(history.floor, color="C3", linestyle=":", label="least-squares floor")
+    panels[0].legend()
+    panels[0].set(xlabel="step", ylabel="mean squared error")
     if values is not None:
-        curve(axes[0, 1], history, "value")
-        axes[0, 1].set(xlabel="step", ylabel="value weight of each head")
-        if diverged and calm:
-            widest = 1.1 * np.abs(values[:calm]).max()
-            axes[0, 1].set(ylim=(-widest, widest))
-    finite = history.loss[np.isfinite(history.loss)]  # none of a run that began beyond all bounds
-    final = finite[-1] if len(finite) else np.nan
-    span = f"from {history.loss[0]:.3g} to {final:.3g} in {len(history.loss):,} steps"
-    left_out = "; what is above three times the first is left out" * diverged
-    return Picture(figure, f"Training loss against step: {span}{left_out}.")
+        panels[1].plot(steps, values[rows])
+        panels[1].set(xlabel="step", ylabel="value weight of each head")
+    return figure
 
 
-@drawn
-def multihead_run(history: History, task: MultiTask) -> Picture:
-    """What ``train --model multihead --show`` shows: the loss, ω and μ, with the flow's."""
-    omega, mu = spectra(history)
-    t = history.series["time"]
-    path, part = None, share(history)  # the flow's time and loss are those of the sum over tasks
-    if t[-1]:
-        times = np.linspace(0, part * t[-1], 201)
-        path = flow(task, omega[0], mu[0], times, history.settings["width"])
-    figure, axes = canvas(columns=3, width=9.6)
-    shown = thin(len(t))
-    axes[0].plot(t[shown], history.loss[shown], color=PINK, linewidth=0.8)
-    for panel, values, name in ((axes[1], omega, r"$\omega$"), (axes[2], mu, r"$\mu$")):
-        for i, color in enumerate(colours(task.tasks)):
-            lines = panel.plot(t[shown], values[shown, :, i], color=color)
-            lines[0].set_label(f"task {i + 1}")
-        panel.set(ylabel=f"{name} of each head and task")
-    if path:
-        courses = part * path.loss.sum(-1), path.omega, path.mu
-        for panel, values in zip(axes, courses, strict=True):
-            panel.plot(path.t / part, values.reshape(len(path.t), -1), **DASHED)
-    for panel in axes:
-        panel.set(xlabel="time (sum of learning rates)")
-    axes[0].set(ylabel=f"loss, {history.settings['loss']}", ylim=(0, None))
-    axes[1].legend(fontsize=8)
-    alt = (
-        f"Loss of {task.tasks} tasks, from {history.loss[0]:.3g} to {history.loss[-50:].mean():.3g}, "
-        "and ω and μ of every head and task against time; dashed, the gradient flow."
-    )
-    return Picture(figure, alt)
+@in_style
+def multihead_run(history: History, task: MultiTask) -> Figure:
+    """Draw the loss, ω and μ of every head and task, and dashed those of the gradient flow."""
+    time, rows = history.time, thin(len(history.steps))
+    omega, mu = history.series["omega"], history.series["mu"]
+    figure = Figure(figsize=(9.6, 3.4))
+    panels = figure.subplots(1, 3)
+    panels[0].plot(time[rows], history.loss[rows], linewidth=0.8)
+    for panel, values in ((panels[1], omega), (panels[2], mu)):
+        for i in range(task.tasks):
+            first, *_ = panel.plot(time[rows], values[rows, :, i], color=f"C{i}")
+            first.set_label(f"task {i + 1}")
+    if time[-1] > 0:
+        # the flow's time and loss belong to the sum over tasks, those of a run perhaps to the mean
+        scale = history.settings["loss_scale"]
+        times = np.linspace(0, time[-1], 201)
+        path = flow(task, omega[0], mu[0], scale * times, history.settings["width"])
+        courses = (scale * path.loss.sum(-1), path.omega, path.mu)
+        for panel, course in zip(panels, courses, strict=True):
+            panel.plot(times, course.reshape(len(times), -1), **DASHED)
+    panels[1].legend()
+    labels = (f"loss, {history.settings['loss']}", r"$\omega$", r"$\mu$")
+    for panel, label in zip(panels, labels, strict=True):
+        panel.set(xlabel="time (sum of learning rates)", ylabel=label)
+    return figure
 
 
-@drawn
-def swept(found: Swept) -> Picture:
-    """What ``sweep`` leaves beside its table: the curves, coloured by the first thing that differs.
-
-    The seed comes last: it is what curves of one colour differ in.
-    """
+@in_style
+def swept(found: Swept) -> Figure:
+    """Draw the losses of a sweep's runs, coloured by the first setting other than the seed that differs."""
     name = min(found.axes, key=lambda name: name == "seed", default="seed")
-    groups: dict[object, list[Plan]] = {}
-    for run in (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]:
-        groups.setdefault(run.row.get(name), []).append(run)
-    values = sorted(groups, key=lambda v: (0, v) if isinstance(v, (int, float)) else (1, str(v)))
-    # of more than fit beside the panel the first, the last and some between, as their colours are
-    few = len(values) if len(values) <= MOST_NAMED else MOST_NAMED // 2
-    named = {values[i] for i in np.linspace(0, len(values) - 1, few).astype(int)}
-    figure, panel = canvas()
-    for value, color in zip(values, colours(len(values)), strict=True):
-        label = str(value) if value in named else None
-        for run in groups[value]:
-            history = found.history(run)
-            curve(panel, history, color=color, linewidth=0.8, alpha=0.8, label=label)
-            label = None
-    if len(values) > 1:
-        title = name if few == len(values) else f"{name}, {few} of {len(values)}"
-        panel.legend(title=title, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    plans = (found.ended("finished") + found.ended("diverged"))[:MOST_CURVES]
+    values = list(dict.fromkeys(str(plan.row.get(name)) for plan in plans))
+    figure = Figure(figsize=(7.2, 3.4))
+    panel, lines = figure.subplots(), {}
+    for plan in plans:
+        history, value = found.history(plan), str(plan.row.get(name))
+        color = colormaps["viridis"](0.9 * values.index(value) / len(values))
+        rows = thin(len(history.steps))
+        (line,) = panel.plot(history.steps[rows], history.loss[rows], color=color, linewidth=0.8)
+        lines[value] = line
+    if 1 < len(values) <= 20:  # more names do not fit
+        figure.legend(lines.values(), lines.keys(), title=name, loc="outside right upper")
     panel.set(xlabel="step", ylabel="mean squared error")
-    ends = ", ".join(f"{len(found.ended(how))} {how}" for how in ("finished", "diverged", "failed"))
-    alt = f"Training loss against step of a sweep's runs, a colour for each {name}: {ends}."
-    return Picture(figure, alt)
+    return figure

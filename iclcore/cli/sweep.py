@@ -1,127 +1,84 @@
-"""``sweep``: a grid over the flags of ``train``, here or on a Dask cluster.
-
-Exit status 2: a line says which part of the grid or which flag was wrong, before any work. 3: runs
-failed or diverged, or the cluster was lost. 130, 143 and 129: interrupted, by Ctrl-C, SIGTERM and SIGHUP.
-Finished runs are kept in every case.
-"""
+"""``sweep``: a grid over the flags of ``train``, on this machine or on a Dask cluster."""
 
 import argparse
-import difflib
+import math
 import sys
 import time
+from collections.abc import Sequence
 from itertools import product
 
-from iclcore.cli.memory import of_run, within
-from iclcore.cli.parser import Parser, Refused, alike, train_flags
+from iclcore.checks import BadValue
+from iclcore.cli.flags import Parser, train_flags, unknown_flag
+from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
 from iclcore.extras import needs
-from iclcore.files import write_whole
-from iclcore.interrupts import noted
-from iclcore.sweep import FolderInUse, Plan, distinct, sweep
-from iclcore.sweep.workers import ClusterLost, NoCluster
-
-MOST_VALUES = 100_000  # a folder of more files is a slip of the finger
+from iclcore.sweep import MOST_PLANS, ClusterLost, Plan, sweep
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.jobs and options.scheduler:
-        raise Refused("--jobs", "goes without --scheduler, whose workers are as many as they are")
+    if options.jobs is not None and options.scheduler:
+        raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
     clock = time.perf_counter()
-    plans = combinations(options)
-    try:
-        distinct(plans)
-    except ValueError as error:
-        raise Refused("--grid", str(error)) from None
+    plans = plans_of(options)
     with needs("cluster"):  # before the first run
-        from iclcore.cli import plots as picture
+        from iclcore.cli import plots
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
-    except FolderInUse as error:
-        raise Refused("--out", str(error)) from None
-    except NoCluster as error:
-        raise Refused("--scheduler", str(error)) from None
     except ClusterLost as error:
         print(error, file=sys.stderr)
         return 3
-    except KeyboardInterrupt as error:
-        if not error.args:  # before the first run
-            raise
-        print(error, file=sys.stderr)
-        return 130
-    seconds = time.perf_counter() - clock
-
-    with noted():  # all is computed: a late Ctrl-C must not cost the figure
-        drawn = picture.swept(swept)
-        write_whole(options.out / "figure.png", lambda file: file.write(drawn.file()))
+    save_picture(plots.swept(swept), options.out / "figure.png")
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
-    told = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    if past := sum(row.get("past_edge") is not None for row in swept.rows.values()):
-        told += f"; {past} past the edge of stability, from the step in the column past_edge"
-    print(f"{len(plans)} runs, {swept.found} of them found in {options.out}: {told}")
+    ends = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+    print(f"{len(plans)} runs, {swept.reused} of them found in {options.out}: {ends}")
+    seconds = time.perf_counter() - clock
     print(f"{options.out / 'table.csv'} has a row for each; {seconds:.3g} s")
     return 0 if counts["finished"] == len(plans) else 3
 
 
-def combinations(options: argparse.Namespace) -> list[Plan]:
-    """Every run of the grid; all are checked before any is carried out."""
-    parser, rest = Parser(prog="iclcore sweep", add_help=False), options.rest
+def plans_of(options: argparse.Namespace) -> list[Plan]:
+    """Return the runs of the grid; all are checked before any is carried out."""
+    parser = Parser(prog="iclcore sweep", add_help=False)
     train_flags(parser)
-    flags = {name.lstrip("-"): action for name, action in parser._option_string_actions.items()}
-    words = (word.split("=")[0] for word in rest if word.startswith("--"))
-    given = {flags[word.lstrip("-")] for word in words if word.lstrip("-") in flags}
-    axes: dict[argparse.Action, list[str]] = {}
+    axes: dict[argparse.Action, Sequence] = {}
     for axis in options.grid.split():
-        name, equals, values = axis.partition("=")
-        if not (name and equals and values):
-            raise Refused("--grid", f"takes NAME=VALUES between blanks, not {axis!r}")
-        if name not in flags:
-            close = difflib.get_close_matches(name, flags, 1)
-            hint = f"; did you mean {close[0]}?" if close else "; train --help lists them"
-            raise Refused("--grid", f"{name!r} is no flag of train{hint}")
-        action = flags[name]
-        if action.nargs == 0:
-            raise Refused("--grid", f"--{name} takes no values, so give it for all runs")
-        if action in axes:
-            raise Refused("--grid", f"has --{name} twice")
-        if action in given:
-            own = action.option_strings[0]
-            raise Refused(own, "has a value of its own and one in --grid")
-        axes[action] = _values(axis, values)
-    if not axes:
-        raise Refused("--grid", "takes NAME=VALUES between blanks, not nothing")
+        name, _, values = axis.partition("=")
+        action = parser._option_string_actions.get(f"--{name}")
+        if action is None or action.nargs == 0 or not values:
+            raise BadValue(
+                "grid", f"takes FLAG=VALUES of flags of train, between blanks, not {axis!r}"
+            )
+        if action in axes or any(
+            word.split("=")[0] in action.option_strings for word in options.rest
+        ):
+            raise BadValue("grid", f"has --{name}, which has another value elsewhere")
+        axes[action] = axis_values(values)
+    runs = math.prod(len(values) for values in axes.values())
+    if not 1 <= runs <= MOST_PLANS:
+        raise BadValue("grid", f"takes from 1 to {MOST_PLANS:,} runs, not {runs:,}")
     plans = []
     for values in product(*axes.values()):
-        named = zip(axes, values, strict=True)
-        point = [f"{action.option_strings[0]}={value}" for action, value in named]
-        fixed, unknown = parser.parse_known_args([*rest, *point])
+        point = [f"{a.option_strings[0]}={v}" for a, v in zip(axes, values, strict=True)]
+        flags, unknown = parser.parse_known_args([*options.rest, *point])
         if unknown:
-            raise Refused(unknown[0], f"is no flag of sweep{alike(unknown[0], parser)}")
+            if not unknown[0].startswith("-"):  # as of --grid rank=1,2 seed=0:4
+                raise BadValue("grid", f"takes quotes around all of it; {unknown[0]!r} is outside")
+            parser.error(unknown_flag(unknown[0], parser))
         try:
-            plans.append(plan_of(fixed))
-            if not options.scheduler:  # whose workers have memory of their own
-                within(of_run(plans[-1]))
-        except Refused as error:
-            raise Refused(error.flag, f"{error.line}, with {' '.join(point)}") from None
+            plans.append(plan_of(flags))
+        except BadValue as error:
+            raise BadValue(error.name, f"{error.takes}, with {' '.join(point)}") from None
     return plans
 
 
-def _values(axis: str, values: str) -> list[str]:
-    if ":" in values:
-        try:
-            numbers = range(*(int(part) for part in values.split(":")))
-        except (TypeError, ValueError):
-            raise Refused(
-                "--grid", f"a range is FIRST:END or FIRST:END:STEP, not {axis!r}"
-            ) from None
-        if not numbers:
-            raise Refused("--grid", f"{axis!r} is an empty range")
-        if numbers[-1] - numbers[0] > MOST_VALUES * abs(numbers.step):
-            raise Refused("--grid", f"a range takes at most {MOST_VALUES:,} values, not {axis!r}")
-        return [str(number) for number in numbers]
-    listed = values.split(",")
-    if "" in listed:
-        raise Refused("--grid", f"{axis!r} lacks a value")
-    twice = [value for value in listed if listed.count(value) > 1]
-    if twice:
-        raise Refused("--grid", f"{axis!r} has {twice[0]} twice")
-    return listed
+def axis_values(text: str) -> Sequence:
+    """Return the values of one axis: a range FIRST:END or FIRST:END:STEP, or a list."""
+    if ":" not in text:
+        return text.split(",")
+    try:
+        numbers = range(*map(int, text.split(":")))
+        len(numbers)  # raises OverflowError if there are too many
+        return numbers
+    except (TypeError, ValueError, OverflowError):
+        takes = "a range of whole numbers FIRST:END or FIRST:END:STEP"
+        raise BadValue("grid", f"takes {takes}, not {text!r}") from None

@@ -1,4 +1,4 @@
-"""``theory``: the formulas for the same flags."""
+"""``theory``: the formulas for the flags of ``train``."""
 
 import argparse
 import json
@@ -8,62 +8,35 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from iclcore.cli import model_of, task_of
-from iclcore.cli.parser import Refused
+from iclcore.checks import SINGLE, BadValue, positive, whole
+from iclcore.cli.flags import check_output, model_of, task_of
 from iclcore.files import write_whole
 from iclcore.models import CubicMLP, Model, SeparateAttention
 from iclcore.task import RegressionTask
 
-POINTS, ROWS = 201, 250_000  # of a table; rows take about ten seconds
+STEPS = 201  # at which a course is given
+MOST_ROWS = 250_000  # as many take about ten seconds
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tidy rows: quantity, index (number of components or eigenvector), step, value.
-
-    ``plateau_loss``: the levels on which the model's loss waits. ``merged_loss``, of merged heads and of
-    the MLP on white input: its course. ``head_value``, of separate heads of rank one that answer with one
-    output: the scalar ODE of one that learns eigenvector ``index`` alone.
-    """
     model, task = model_of(options), task_of(options)
     if options.softmax:
-        raise Refused("--softmax", "has no closed form; leave it out")
-    if sys.stdout is None and not options.save:
-        raise Refused("--save", "takes a file, for standard output is closed")
-    steps = np.unique([i * (options.steps - 1) // (POINTS - 1) for i in range(POINTS)])
-    most = ROWS // max(len(steps), len(task.lengths))
-    if task.dim > most and len(steps) >= len(task.lengths):
-        raise Refused("--in_dim", f"takes at most {most} here, not {task.dim}")
-    if task.dim > most:
-        raise Refused("--seq_len", f"takes less with --vary_len, not {task.context + 1}")
-
-    if isinstance(model, SeparateAttention) and task.dim * task.outputs > ROWS:
-        raise Refused("--out_dim", f"takes at most {ROWS // task.dim} here, not {task.outputs}")
-
-    from iclcore import theory
-
-    lines = [f"# {json.dumps({'task': asdict(task), type(model).__name__: asdict(model)})}"]
-    lines.append("quantity,index,step,value")
-    lines += [f"plateau_loss,{m:g},,{float(x)!r}" for m, x in levels(model, task)]
-    time = options.lr * steps
+        raise BadValue("softmax", "has no closed form; leave it out")
+    last = whole("steps", options.steps) - 1
+    steps = np.unique([i * last // (STEPS - 1) for i in range(STEPS)])
+    most = MOST_ROWS // len(steps)
+    if task.dim * task.outputs > most:
+        size = f"{task.dim} times {task.outputs}"
+        raise BadValue("dim", f"times --out_dim takes at most {most} here, not {size}")
+    time = positive("lr", options.lr, SINGLE) * steps
+    if options.save:
+        check_output("save", options.save, options.force, ".csv")
+    header = json.dumps({"task": asdict(task), type(model).__name__: asdict(model)})
     try:
-        if task.spectrum == "white" and not isinstance(model, SeparateAttention):
-            c0 = options.heads * (options.init * options.init) / 2  # its mean over starts
-            # the MLP's z has the last label alone, and the loss is the mean over all
-            answered = replace(task, outputs=1) if isinstance(model, CubicMLP) else task
-            slower = task.outputs / answered.outputs
-            course = theory.white_course(answered, c0, time / slower, model.divisor)
-            course = task.label_power - (task.label_power - course) / slower
-            lines += [f"merged_loss,,{t},{float(x)!r}" for t, x in zip(steps, course, strict=True)]
-        ode = isinstance(model, SeparateAttention) and model.rank == task.outputs == 1
-        limits = theory.head_limit(task, model.divisor)[: model.heads if ode else 0]
-        for d, limit in enumerate(limits, start=1):
-            if options.init < limit:
-                s = theory.head_course(task, d, time, options.init, model.divisor)
-                lines += [f"head_value,{d},{t},{float(x)!r}" for t, x in zip(steps, s, strict=True)]
-    except ValueError as error:  # a start too small or too large to compute with
-        raise Refused(
-            "--init", f"takes a start that floats can follow, not {options.init:g}: {error}"
-        ) from None
+        lines = [f"# {header}", "quantity,index,step,value", *rows(task, model, steps, time)]
+    except ValueError as error:  # from a start too small or too large to compute with
+        takes = f"takes a start that floats can follow, not {options.init:g}: {error}"
+        raise BadValue("init", takes) from None
     text = "\n".join(lines) + "\n"
     if options.save:
         write_whole(options.save, lambda file: file.write(text.encode()))
@@ -72,23 +45,31 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def levels(model: Model, task: RegressionTask) -> Iterator[tuple[float, float]]:
-    """How many eigenvectors are learned, the mean over outputs, and the loss there, while starts are small.
+def rows(task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray) -> Iterator[str]:
+    """Yield rows: quantity, index (number of components, or of the eigenvector), step, value.
 
-    Merged heads and the MLP learn all at once, the MLP of the last output only: the others are not in z.
-    A separate head learns as many as its rank: each for all outputs, or for one by its key's label column.
+    ``plateau_loss``: the levels on which the model's loss waits. ``merged_loss``, of merged heads and of
+    the MLP on white input: the course of the loss. ``head_value``, of separate heads of rank one with one
+    output: the solution of the scalar ODE for a head that learns eigenvector ``index`` alone.
     """
-    from iclcore.theory import plateau_losses
+    from iclcore import theory
 
-    if isinstance(model, SeparateAttention):
-        losses, parts = plateau_losses(task), task.outputs
-        end = min(task.dim, model.heads * model.rank)
-        for m in range(end * parts + 1):
-            whole, part = divmod(m, parts)
-            gain = losses[whole] - losses[whole + 1] if part else 0
-            yield m / parts, losses[whole] - gain * part / parts
-    else:
-        first, *_, last = plateau_losses(task)
-        share = 1 / task.outputs if isinstance(model, CubicMLP) else 1
-        yield 0, first
-        yield share * task.dim, first - share * (first - last)
+    for number, loss in zip(*theory.plateau_levels(model, task), strict=True):
+        yield f"plateau_loss,{number:g},,{float(loss)!r}"
+    courses = []
+    if task.spectrum == "white" and not isinstance(model, SeparateAttention):
+        c0 = model.heads * (model.init * model.init) / 2  # the mean over random starts
+        # the MLP learns the last label alone, and the loss is the mean over all labels
+        learned = replace(task, outputs=1) if isinstance(model, CubicMLP) else task
+        slower = task.outputs / learned.outputs
+        course = theory.white_course(learned, c0, time / slower, model.divisor)
+        course = task.label_power - (task.label_power - course) / slower
+        courses.append(("merged_loss", "", course))
+    if isinstance(model, SeparateAttention) and model.rank == task.outputs == 1:
+        for d, limit in enumerate(theory.head_limit(task, model.divisor)[: model.heads], start=1):
+            if model.init < limit:
+                course = theory.head_course(task, d, time, model.init, model.divisor)
+                courses.append(("head_value", d, course))
+    for quantity, index, course in courses:
+        for step, value in zip(steps, course, strict=True):
+            yield f"{quantity},{index},{step},{float(value)!r}"

@@ -1,1 +1,72 @@
-"""The engines: each trains a model on one kind of data, and all agree where they overlap."""
+"""The engines train a model on data step by step. This table says what each of them accepts.
+
+Where two engines accept the same run, they agree to round-off (softmax and published: to float32).
+"""
+
+from importlib import import_module
+from typing import NamedTuple
+
+from iclcore.checks import BadValue, choice, instance
+from iclcore.models import Model, feature_count
+from iclcore.moments import Moments
+from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
+from iclcore.task import RegressionTask, Sequences
+
+MOST_FEATURES = 8000  # the gram matrix of so many features takes half a gigabyte: D = 24
+
+
+class Accepts(NamedTuple):
+    """The class of an engine, by its module, and the models, data and optimizers that it accepts."""
+
+    module: str
+    name: str
+    models: str  # "linear", "softmax" or "any"
+    data: tuple[type, ...]
+    any_optimizer: bool = True
+
+    def engine(self) -> type:
+        """Import the engine's class: autograd needs torch, which need not be installed."""
+        return getattr(import_module(f"iclcore.engines.{self.module}"), self.name)
+
+
+ENGINES = {
+    "moments": Accepts("linear", "MomentEngine", "linear", (Sequences, RegressionTask, Moments)),
+    "population": Accepts("population", "PopulationEngine", "linear", (RegressionTask,), False),
+    "softmax": Accepts("softmax", "SoftmaxEngine", "softmax", (Sequences,), False),
+    "autograd": Accepts("autograd", "AutogradEngine", "any", (Sequences,)),
+    "published": Accepts("autograd", "PublishedEngine", "any", (Sequences,)),
+}
+
+
+def choose(
+    model: Model,
+    engine: str,
+    sizes: tuple[int, int] | None,
+    task: RegressionTask | None = None,
+    optimizer: Optimizer = PLAIN,
+) -> str:
+    """Return the name of the engine for a run; "auto" takes the fastest one that is exact.
+
+    ``sizes`` are D and O, or None if the data are moments, which are there already. ``task`` is the task if
+    the data are infinitely many of its sequences. Moments hold F² numbers, and the number F of features grows
+    as D³: beyond MOST_FEATURES "auto" trains on a task in closed form and on sequences by autograd.
+    """
+    choice("engine", engine, ("auto", *ENGINES))
+    instance("optimizer", optimizer, GradientDescent, Adam)
+    size = feature_count(model, *sizes) if sizes and model.linear else 0
+    if engine == "auto" and model.linear:
+        engine = "moments" if size <= MOST_FEATURES else "population" if task else "autograd"
+    elif engine == "auto":
+        engine = "softmax" if model.softmax and optimizer == PLAIN else "autograd"
+    accepts = ENGINES[engine]
+    if accepts.models != "any" and not getattr(model, accepts.models):
+        raise BadValue("engine", f"{engine} takes {accepts.models} models, not {model}")
+    if optimizer != PLAIN and not accepts.any_optimizer:
+        raise BadValue("optimizer", f"takes plain gradient descent with engine {engine}")
+    if engine == "moments" and size > MOST_FEATURES:
+        takes = f"moments takes at most {MOST_FEATURES:,} features, not {size:,} (D = {sizes[0]})"
+        raise BadValue("engine", f"{takes}; {'population' if task else 'autograd'} takes more")
+    if engine == "population" and not (task and task.outputs == task.in_context == 1):
+        takes = "population takes infinitely many sequences of a task with one output, in_context 1"
+        raise BadValue("engine", takes)
+    return engine

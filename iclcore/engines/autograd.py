@@ -10,8 +10,9 @@ from functools import partial
 
 import numpy as np
 
+from iclcore.engines.base import Engine
 from iclcore.extras import needs
-from iclcore.models import Descent, Factors, Model, Weights
+from iclcore.models import Factors, Model, Weights
 from iclcore.modules import Network, module
 from iclcore.optimisers import PLAIN, Adam
 from iclcore.task import Sequences, divide_by
@@ -27,7 +28,7 @@ SMALL = 1e6  # scores of a head that one thread computes nearly as soon as two, 
 Lengths = list[tuple[Tensor, Tensor, int]]  # of each: what is given, the answers, the divisor
 
 
-class AutogradDescent(Descent):
+class AutogradEngine(Engine):
     """Descent of any model on sequences: the oracle, by torch.optim."""
 
     engine, precision = "autograd", torch.float64
@@ -81,7 +82,7 @@ class AutogradDescent(Descent):
         return loss, errors, values
 
 
-class PublishedDescent(AutogradDescent):
+class PublishedEngine(AutogradEngine):
     """The same by the first paper's operations: float32, every token's output, head after head."""
 
     engine, precision = "published", torch.float32

@@ -12,13 +12,14 @@ What would leave the subspace has no gradient there: all odd averages over task 
 import numpy as np
 from numba import njit
 
+from iclcore.engines.base import Engine
 from iclcore.loops import REASSOCIATE
-from iclcore.models import Descent, Weights
+from iclcore.models import Weights
 from iclcore.task import RegressionTask
 from iclcore.theory.linear import plateau_losses, rates
 
 
-class PopulationDescent(Descent):
+class PopulationEngine(Engine):
     """Plain gradient descent of a linear model on a task: there are no tests."""
 
     engine = "population"

@@ -11,18 +11,19 @@ from threading import Thread
 import numpy as np
 from numba import get_num_threads
 
+from iclcore.engines.base import Engine
 from iclcore.engines.lanes import WIDTH
 from iclcore.engines.query_row import ENDED, aligned, share
-from iclcore.models import Descent, Factors, Model, scoring, unscored
+from iclcore.models import Factors, Model, scoring, scoring_gradients
 from iclcore.task import Sequences, divide_by
 
 PART = 16  # blocks a thread takes at once: 256 sequences, of which the sum is float32
 
 
-class RowDescent(Descent):
+class SoftmaxEngine(Engine):
     """Plain gradient descent of a softmax model on sequences."""
 
-    engine = "rows"
+    engine = "softmax"
 
     def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
         self.row = QueryRow(self.model, [train, *tests], self.views[-1].shape[0])
@@ -103,7 +104,7 @@ class QueryRow:
     def of_factors(self, factors: Factors) -> tuple[np.ndarray, Factors]:
         """Each set's error, and the first one's gradients in the factors (W, v) or (K, Q, v)."""
         errors, dw, dv = self.gradient(scoring(factors), factors[-1])
-        return errors, (*unscored(factors, dw), dv)
+        return errors, (*scoring_gradients(factors, dw), dv)
 
     def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""

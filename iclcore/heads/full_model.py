@@ -1,9 +1,10 @@
-"""Multi-head softmax attention on several tasks, every matrix of every head, trained by SGD.
+"""Multi-head softmax attention on several tasks with all matrices of all heads, trained by SGD in torch.
 
-The model of ``heads.theory``, with nothing assumed of its weights: K, Q, V, O of each head,
-whole sequences, fresh batches, in torch (loaded when first used). Weights are dicts of arrays with
-the heads in front. ``spectral`` trains the same model when the weights are decomposable.
-``train_published`` draws start and sequences as the second paper's code does: a seed is its curve.
+The model is that of ``heads.theory`` without any assumption on the weights. A set of weights is a dict of
+the arrays K, Q, V and O, whose first axis is the head. Training draws a fresh batch of sequences at each
+step. ``spectral`` trains the same model faster if the weights are decomposable. ``train_published``
+takes its start and its sequences as the second paper's code does: the same seed gives the same curve.
+Torch is imported when a function first needs it.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from iclcore.checks import whole
+from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
-from iclcore.heads.spectral import FIGURE_1, MEAN, Schedule, chunks, descend, mean_and_error
-from iclcore.heads.theory import MultiTask, PerHead, PerTask, check
+from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
+from iclcore.heads.spectral import chunk_sizes, mean_and_error
+from iclcore.heads.theory import MultiTask, PerHead, PerTask, check_shapes
 from iclcore.history import History
 from iclcore.threads import one_torch_thread
 
@@ -23,14 +25,20 @@ Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
 Tokens, Query = Float[Any, "batch entries context"], Float[Any, "batch entries"]
 Answer = Float[Any, "batch tasks"]
 Batch = tuple[Tokens, Query, Answer]
-# So many contexts of a batch have the same inputs: most time of a step goes into drawing them. Query and
-# tasks are each context's own, of either sign, so that slopes of two such contexts hardly go together.
-SHARE = 8
+# Drawing the inputs takes most of the time of a step, so this many contexts of a batch share theirs. Each
+# has its own tasks g, with random signs, and its own query, so that their gradients are hardly correlated.
+CONTEXTS_PER_INPUT = 8
 
 
-def start(task: MultiTask, omega0: PerHead, mu0: PerHead, width: int | None = None) -> Matrices:
-    """K, Q (d_e × (d+I)), V (I × (d+I)) and O (I × I) of every head, balanced, with these ω and μ."""
-    check(task, omega0, mu0)
+def decomposable_weights(
+    task: MultiTask, omega0: PerHead, mu0: PerHead, width: int | None = None
+) -> Matrices:
+    """Return balanced decomposable weights with these ω and μ.
+
+    Of each head, K and Q have the shape (d_e, d+I), V has (I, d+I), and O has (I, I). ``width`` is d_e,
+    by default d.
+    """
+    check_shapes(task, omega0, mu0)
     width = task.dim if width is None else whole("width", width, least=task.dim)
     heads, tasks = np.shape(omega0)
     key = np.zeros((heads, width, task.dim + tasks))
@@ -45,7 +53,11 @@ def start(task: MultiTask, omega0: PerHead, mu0: PerHead, width: int | None = No
 
 
 def spectrum(task: MultiTask, weights: Matrices) -> tuple[PerHead, PerHead]:
-    """ω and μ of any weights: the means of KᵀQ/√d_e's diagonal on each group, the diagonal of OV_Y."""
+    """Return ω and μ of any weights.
+
+    ω_i is the mean of the diagonal of KᵀQ/√d_e on group i, and μ is the diagonal of O V_Y, where V_Y is
+    the part of V that reads labels.
+    """
     K, Q, V, out = (weights[name] for name in "KQVO")
     first = np.cumsum([0, *task.dims[:-1]])
     diagonal = np.einsum("hea,hea->ha", K[..., : task.dim], Q[..., : task.dim], dtype=float)
@@ -54,9 +66,10 @@ def spectrum(task: MultiTask, weights: Matrices) -> tuple[PerHead, PerHead]:
 
 
 def departure(task: MultiTask, weights: Matrices) -> dict[str, float]:
-    """How far weights are from decomposable: the largest entry of KᵀQ/√d_e and of OV off ω and μ.
+    """Return how far weights are from decomposable, by the largest entries of KᵀQ/√d_e and OV.
 
-    Q's columns for the labels are left out, as they only meet the query token's zeros.
+    ω and μ are subtracted from these products first. The columns of Q for the labels are left out, as
+    they are multiplied by the zeros of the query's token.
     """
     K, Q, V, out = (np.asarray(weights[name], dtype=float) for name in "KQVO")
     omega, mu = spectrum(task, weights)
@@ -70,31 +83,30 @@ def departure(task: MultiTask, weights: Matrices) -> dict[str, float]:
 def predict(
     weights: Mapping[str, Any], tokens: Tokens, query: Query, softmax: bool = True
 ) -> Answer:
-    """ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e): only the query's row of attention.
+    """Return ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e), for weights that are torch tensors.
 
-    Without ``softmax`` it is the mean over the tokens, weighted by the scores themselves: linear.
+    If ``softmax`` is False, attention is linear: the weights of the L tokens are their scores over L.
     """
     K, Q, V, out = (weights[name] for name in "KQVO")
-    asked = (query @ Q.mT @ K / K.shape[1] ** 0.5).transpose(0, 1)
-    scores = asked @ tokens
+    keys = (query @ Q.mT @ K / K.shape[1] ** 0.5).transpose(0, 1)  # Kᵀ Q z_q / √d_e
+    scores = keys @ tokens
     p = scores.softmax(-1) if softmax else scores / scores.shape[-1]
-    seen = (p @ tokens.mT).transpose(0, 1)
-    return (seen @ V.mT @ out.mT).sum(0)
+    average = (p @ tokens.mT).transpose(0, 1)
+    return (average @ V.mT @ out.mT).sum(0)
 
 
-def sequences(task: MultiTask, batch: int, generator: Any, share: int = 1) -> Batch:
-    """Z with tokens (x, y) as columns, the query's token (q, 0) and its answers, in float32.
+def sequences(task: MultiTask, batch: int, generator: Any, contexts_per_input: int = 1) -> Batch:
+    """Return Z with the tokens (x, y) as columns, the query's token (q, 0), and the answers, in float32.
 
-    ``share`` contexts have the same x, each with its own tasks, noise and query.
+    So many contexts share each input x, but each context has its own tasks, noise and query.
     """
-    with needs("torch"):
-        import torch
+    import torch
 
     d, tasks = task.dim, task.tasks
     group = np.repeat(np.arange(tasks), task.dims)
-    power = (np.eye(tasks)[:, group] * np.sqrt(task.s / task.d)[:, None]).astype(np.float32)
-    G = torch.from_numpy(power) * torch.randn(batch, 1, d, generator=generator)
-    x = torch.randn(-(-batch // share), d, task.context, generator=generator)
+    scale = (np.eye(tasks)[:, group] * np.sqrt(task.s / task.d)[:, None]).astype(np.float32)
+    G = torch.from_numpy(scale) * torch.randn(batch, 1, d, generator=generator)
+    x = torch.randn(-(-batch // contexts_per_input), d, task.context, generator=generator)
     tokens = torch.empty(batch, d + tasks, task.context)
     for part in tokens.split(len(x)):
         part[:, :d] = x[: len(part)]
@@ -118,20 +130,23 @@ def train_full(
     seed: int = 0,
     softmax: bool = True,
 ) -> History:
-    """SGD on all matrices, in float32: its round-off is far below the noise of a batch.
+    """Train all matrices by SGD from balanced decomposable weights, and return the History.
 
-    Contexts of a step share inputs (see SHARE), which changes neither its mean nor, visibly, its noise.
-    One seed is one stream of contexts, the same with and without ``softmax``.
+    ``batch`` is the number of fresh contexts at each step; CONTEXTS_PER_INPUT of them share inputs, which
+    does not change the mean of the gradient nor, measurably, its noise. ``width`` is d_e, by default d.
+    Each seed gives one stream of contexts, with and without ``softmax``. Numbers are float32, as their
+    round-off is far below the noise of a batch. The series ``omega`` and ``mu`` have the shape
+    (steps, heads, tasks); ``departure_KQ`` and ``departure_OV`` are those of ``departure``.
     """
     with needs("torch"):
         import torch
 
     whole("batch", batch)
     generator = torch.Generator().manual_seed(seed)
-    return _sgd(
+    return _train_by_sgd(
         task,
-        start(task, omega0, mu0, width),
-        lambda: sequences(task, batch, generator, SHARE),
+        decomposable_weights(task, omega0, mu0, width),
+        lambda: sequences(task, batch, generator, CONTEXTS_PER_INPUT),
         schedule,
         {"batch": batch, "seed": seed, "softmax": softmax},
     )
@@ -140,10 +155,11 @@ def train_full(
 def train_published(
     task: MultiTask, schedule: Schedule, *, batch: int = 10_000, seed: int = 0
 ) -> History:
-    """The run of the published code, of this seed: its start, its draws, and its loss, the mean over
-    contexts *and* tasks. So time is its sum of learning rates, I times that of the sum over tasks.
+    """Train as the published code does with this seed, and return the History.
 
-    One head a task, groups of one size, signals s_i = d_i, d_e = d + I.
+    The start, the random numbers and the loss are those of the published code. Its loss is the mean over
+    contexts *and* tasks, so that times are I times those of the sum over tasks. There is one head for
+    each task, all groups have one size, signals are s_i = d_i, and d_e = d + I.
     """
     with needs("torch"):
         import torch
@@ -152,27 +168,33 @@ def train_published(
     weights = published_start(task)
     generator = torch.Generator().manual_seed(seed)
     heads, width = weights["K"].shape[:2]
-    # what its four layers are first filled with, and a number an entry that is then not used
+    # The published code draws first values for its four layers, and then as many numbers as K has rows of
+    # entries, before it sets the start. We draw them too, so that the sequences are the same.
     for rows in (heads * width,) * 3 + (task.tasks * heads, heads):
         torch.empty(rows, width).uniform_(generator=generator)
-    return _sgd(
+    settings = {"loss": "mean over contexts and tasks", "loss_scale": 1 / task.tasks}
+    return _train_by_sgd(
         task,
         weights,
         lambda: _published_sequences(task, batch, generator),
         schedule,
-        {"start": "published", "batch": batch, "seed": seed, "softmax": True, "loss": MEAN},
+        {"start": "published", "batch": batch, "seed": seed, "softmax": True} | settings,
     )
 
 
 def published_start(task: MultiTask) -> Matrices:
-    """K = Q = L^(−3/4) times the identity, on labels too; V on label i, and O, L^(−3/4), twice that for a
-    head's own task: ω = L^(−3/2)/√d_e, μ = L^(−3/2) and four times that."""
+    """Return the initial weights of the published code.
+
+    With c = L^(−3/4), K and Q are c times the identity, also on labels. V is c on the label of each task,
+    and O is c times the identity; both are 2c for a head's own task. So ω = L^(−3/2)/√d_e, and μ is
+    L^(−3/2), or four times that for a head's own task.
+    """
     if len(set(task.dims)) > 1:
-        raise ValueError(
-            f"dims takes one size for all tasks at the published start, not {task.dims}"
+        raise BadValue(
+            "dims", f"takes one size for all tasks at the published start, not {task.dims}"
         )
     if task.signal != task.dims:
-        raise ValueError(f"signal takes s = d at the published start, not {task.signal}")
+        raise BadValue("signal", f"takes s = d at the published start, not {task.signal}")
     scale, tasks = task.context**-0.75, task.tasks
     width = task.dim + tasks
     value = np.zeros((tasks, tasks, width))
@@ -182,7 +204,10 @@ def published_start(task: MultiTask) -> Matrices:
 
 
 def _published_sequences(task: MultiTask, batch: int, generator: Any) -> Batch:
-    """As ``sequences``, in the published order: x, the query, β of all inputs, noise even if it is none."""
+    """Return what ``sequences`` does, drawn in the order of the published code.
+
+    That code draws x, the query, task vectors β for all inputs, and the noise even if its variance is 0.
+    """
     import torch
 
     d, tasks, context = task.dim, task.tasks, task.context
@@ -195,45 +220,47 @@ def _published_sequences(task: MultiTask, batch: int, generator: Any) -> Batch:
     return tokens, torch.cat([q[:, 0], torch.zeros(batch, tasks)], -1), (q @ beta)[:, 0]
 
 
-def _sgd(
+def _train_by_sgd(
     task: MultiTask,
     start: Mapping[str, np.ndarray],
     draw: Callable[[], Batch],
     schedule: Schedule,
     settings: dict,
 ) -> History:
-    """Steps on fresh batches, down the loss summed over the tasks, or its MEAN."""
+    """Train by SGD on the batches of ``draw``, on the loss that ``settings`` describe."""
     import torch
 
-    share = 1 / task.tasks if settings.get("loss") == MEAN else 1
-    kind = {"dtype": torch.float32, "requires_grad": True}
-    weights = {name: torch.tensor(value, **kind) for name, value in start.items()}
+    scale = settings.get("loss_scale", 1)
+    weights = {
+        name: torch.tensor(value, dtype=torch.float32, requires_grad=True)
+        for name, value in start.items()
+    }
     arrays = {name: weight.detach().numpy() for name, weight in weights.items()}  # the same memory
 
     def step(rate: float) -> float:
         tokens, query, answer = draw()
-        said = predict(weights, tokens, query, settings["softmax"])
-        value = share * (said - answer).square().sum(1).mean()
-        slopes = torch.autograd.grad(value, list(weights.values()))
+        prediction = predict(weights, tokens, query, settings["softmax"])
+        value = scale * (prediction - answer).square().sum(1).mean()
+        gradient = torch.autograd.grad(value, list(weights.values()))
         with torch.no_grad():
-            for weight, slope in zip(weights.values(), slopes, strict=True):
+            for weight, slope in zip(weights.values(), gradient, strict=True):
                 weight.sub_(slope, alpha=rate)
         return value.item()
 
     def read() -> dict[str, np.ndarray | float]:
         omega, mu = spectrum(task, arrays)
-        off = {f"departure_{name}": size for name, size in departure(task, arrays).items()}
-        return {"omega": omega, "mu": mu} | off
+        far = {f"departure_{name}": size for name, size in departure(task, arrays).items()}
+        return {"omega": omega, "mu": mu} | far
 
     settings = settings | {"width": arrays["K"].shape[1]}
     with one_torch_thread():
-        return descend("full", task, schedule, settings, arrays, read, step)
+        return walk_schedule("full", task, schedule, settings, arrays, read, step)
 
 
-def test_loss(
+def fresh_loss(
     task: MultiTask, weights: Matrices, count: int = 20_000, seed: int = 1
 ) -> tuple[PerTask, PerTask]:
-    """Each task's loss of the whole model on fresh sequences, and its standard error."""
+    """Return the loss of each task on ``count`` fresh sequences, and its standard error."""
     with needs("torch"):
         import torch
 
@@ -241,7 +268,7 @@ def test_loss(
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
     losses = []
     with one_torch_thread():
-        for size in chunks(count):
+        for size in chunk_sizes(count):
             tokens, query, answer = sequences(task, size, generator)
             losses.append((predict(tensors, tokens, query) - answer).square().double().numpy())
     return mean_and_error(np.concatenate(losses))

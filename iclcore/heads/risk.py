@@ -1,44 +1,37 @@
-"""How good the multi-head solution is: bounds, Bayes, ridge, and what carries over to other contexts.
+"""How good the solution of multi-head softmax attention is: losses, bounds, other contexts, exact softmax.
 
-Two descriptions of softmax meet here. Below saturation its average has the closed forms of
-``multihead``; ``softmax_moments`` and ``exact_loss`` hold at any sharpness, by quadrature.
+The formulas of the first two parts hold as long as softmax is not saturated, like those of
+``heads.theory``. ``softmax_moments`` and ``exact_loss`` hold at any sharpness; they use quadrature.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import gammaincinv  # scipy.stats has χ, and takes a second to load
+from scipy.special import gammaincinv  # importing scipy.stats for the χ distribution takes a second
 
-from iclcore.checks import positive, whole
-from iclcore.heads.theory import (
-    LARGEST_EXPONENT,
-    MultiTask,
-    PerTask,
-    Spectrum,
-    check,
-    water_filling,
-)
+from iclcore.checks import BadValue, whole
+from iclcore.heads.theory import MultiTask, PerTask, Spectrum, check_shapes, water_filling
 
-Points = Float[np.ndarray, "*points"] | float
 Curve, Grid = Float[np.ndarray, " points"], Float[np.ndarray, " grid"]
 
-# --- Against the best there is ------------------------------------------------------------------
+# --- Losses and bounds --------------------------------------------------------------------------
 
 
 def gradient_flow_risk(task: MultiTask) -> PerTask:
-    """Each task's loss at the limit with one head a task: s ρ/(1+ρ), ρ = e d φ/L."""
+    """Return the loss of each task at the limit with one head for each, s ρ/(1+ρ) with ρ = e d φ/L."""
     rho = np.e * task.d * task.phi / task.context
     return task.s * rho / (1 + rho)
 
 
 def equiangular_bound(task: MultiTask, heads: int) -> float:
-    """The least total loss of ``heads`` heads with equiangular weights: budget 1/e, then H − 1.
+    """Return a lower bound on the total loss of ``heads`` heads with equiangular weights.
 
-    The budget of several heads is never attained, only approached: ω → 0 and μ → ∞ with Σ_h μ^h = 0.
-    Derived here. The paper's Theorem 4 bounds equiangular weights, by its title; that its budget is
-    this one is inferred. A search over all decomposable weights found none beyond it.
+    It is the loss of ``water_filling`` with the budget 1/e for one head and H − 1 for H heads. Several
+    heads only approach it: ω → 0 and μ → ∞ with Σ_h μ^h = 0. We derived it here. By its title, Theorem 4
+    of the paper bounds equiangular weights; that its budget is the same is an inference. A search over
+    all decomposable weights found none with a smaller loss.
     """
     budget = 1 / np.e if whole("heads", heads) == 1 else heads - 1
     m = water_filling(task, budget)
@@ -46,20 +39,21 @@ def equiangular_bound(task: MultiTask, heads: int) -> float:
 
 
 def debiased_linear_risk(task: MultiTask) -> PerTask:
-    """The limit ω → 0 of zero-sum heads, exactly: linear attention on x less its context mean.
+    """Return the exact loss of heads with Σ_h μ^h = 0 in the limit ω → 0, s (d φ + 1)/(L + d φ).
 
-    ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩ with the best γ; its loss is s (d φ + 1)/(L + d φ).
+    These heads are linear attention on inputs without their mean over the context x̄. They predict
+    ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩, here with the best γ.
     """
     return task.s * (task.d * task.phi + 1) / (task.context + task.d * task.phi)
 
 
 def linear_attention_loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> PerTask:
-    """Each task's loss when scores are not put through softmax but averaged: exact.
+    """Return the exact loss of each task if attention weights are scores/L instead of a softmax.
 
-    s_i [(1 − M_ii)² + (φ_i/L) Σ_j d_j M_ij² + M_ii²/L], M_ij = Σ_h μ_i^h ω_j^h: but for the last term
-    it is ``multihead.loss`` with Σ_j d_j ω_j^h ω_j^h' in place of its exponential B.
+    It is s_i [(1 − M_ii)² + (φ_i/L) Σ_j d_j M_ij² + M_ii²/L] with M_ij = Σ_h μ_i^h ω_j^h. Except for the
+    last term this is ``theory.loss`` with the overlap Σ_j d_j ω_j^h ω_j^h' instead of its exponential.
     """
-    check(task, omega, mu)
+    check_shapes(task, omega, mu)
     M = mu.T @ omega
     own = M.diagonal()
     variance = task.phi * (M**2 @ task.d) + own**2
@@ -67,149 +61,51 @@ def linear_attention_loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> Per
 
 
 def linear_attention_risk(task: MultiTask) -> PerTask:
-    """The least of it, with H ≥ I heads: s (dφ + 1)/(L + dφ + 1)."""
+    """Return the least ``linear_attention_loss`` of at least I heads, s (dφ + 1)/(L + dφ + 1)."""
     depth = task.d * task.phi + 1
     return task.s * depth / (task.context + depth)
 
 
-def stieltjes(ratio: Points, z: Points) -> tuple[Points, Points]:
-    """m(z) = E 1/(λ+z) and m₂ = −m'(z) = E 1/(λ+z)² for λ an eigenvalue of XXᵀ/L, d/L = ``ratio``.
-
-    Marchenko and Pastur's law: m is the positive root of r z m² + (1 − r + z) m = 1.
-    """
-    ratio, z = np.broadcast_arrays(np.asarray(ratio, dtype=float), np.asarray(z, dtype=float))
-    if not (ratio > 0).all() or not (z > 0).all():
-        raise ValueError("ratio and penalty take numbers above 0")
-    b = 1 - ratio + z
-    root = np.sqrt(b**2 + 4 * ratio * z)
-    # The same root with b on the side where nothing cancels.
-    m = np.where(b > 0, 2 / (b + root), (root - b) / (2 * ratio * z))
-    return m, m * (1 + ratio * m) / (2 * ratio * z * m + b)
-
-
-def mmse(ratio: Points, signal: float = 1.0, noise: float = 0.0) -> Points:
-    """The Bayes risk of one task as d, L → ∞ at d/L = ``ratio``: ridge with penalty r σ²/s."""
-    ratio = np.asarray(ratio, dtype=float)
-    if positive("signal", signal) and noise == 0:
-        return signal * np.maximum(0, 1 - 1 / ratio)
-    z = ratio * noise / signal
-    return signal * z * stieltjes(ratio, z)[0]
-
-
-def ridge_risk(ratio: Points, penalty: Points, signal: float = 1.0, noise: float = 0.0) -> Points:
-    """Ridge regression's risk, the ``penalty`` z being on XXᵀ/L: s z² m₂ + σ² r (m − z m₂).
-
-    A penalty p in units of XXᵀ/d̄ is z = p d̄/L, one in units of XXᵀ/d is z = p d/L.
-    """
-    m, m2 = stieltjes(ratio, penalty)
-    z = np.asarray(penalty)
-    return positive("signal", signal) * z**2 * m2 + noise * np.asarray(ratio) * (m - z * m2)
-
-
-def risk_curves(
-    ratio: Curve,
-    tasks: int = 10,
-    signal: float = 1.0,
-    noise: float = 1.0,
-    heads: Sequence[int] = (),
-    penalties: Sequence[float] = (0.05, 5.0),
-    penalty_unit: float = 1.0,
-) -> dict[str, Curve]:
-    """Everything of Figures 4 and 5 over r = d̄/L for equal tasks, in units of one task's signal.
-
-    As r → 0 the ratio to Bayes, which tends to r σ²/s, tends to 1 + s/σ² for the bound of H > I heads,
-    to e times that for "a head each" (the paper's gradient flow), and to I e times it for "one head".
-    ``signal`` is s: 1 for g ~ N(0, I/d̄), 1/I for g ~ N(0, I/d), which is what fits Figure 5. Ridge's
-    ``penalties`` are in units of XXᵀ/(``penalty_unit`` · d̄): 1 for XXᵀ/d̄, I for XXᵀ/d.
-    """
-    ratio = np.asarray(ratio, dtype=float)
-    load = (1 + noise / positive("signal", signal)) * ratio
-    share = {h: min(h - 1, tasks) / tasks if h > 1 else 1 / np.e / tasks for h in heads}
-    return {
-        "a head each": np.e * load / (1 + np.e * load),
-        "one head": np.e * tasks * load / (1 + np.e * tasks * load),
-        "Bayes": mmse(ratio, signal, noise) / signal,
-        **{
-            f"ridge {p:g}": ridge_risk(ratio, p * penalty_unit * ratio, signal, noise) / signal
-            for p in penalties
-        },
-        **{f"bound, H = {h}": load / (load + t) for h, t in share.items()},
-    }
-
-
-# --- Other contexts, other targets ---------------------------------------------------------------
+# --- Contexts of other lengths ------------------------------------------------------------------
 
 
 def length_generalisation(
     task: MultiTask, lengths: Sequence[float] | np.ndarray
 ) -> Float[np.ndarray, "lengths tasks"]:
-    """The limit for contexts of ``task.context``, tested on others: s (ρ² + ρ')/(1+ρ)².
+    """Return the losses, on contexts of these lengths, of the limit learned with ``task.context`` tokens.
 
-    The bias ρ/(1+ρ) was learnt and stays, the variance ρ' = e d φ/L' goes with the test's length.
+    The loss is s (ρ² + ρ')/(1+ρ)². The bias ρ/(1+ρ) was learned with L tokens and remains. The variance
+    depends on the length L' at test, by ρ' = e d φ/L'.
     """
     lengths = np.asarray(lengths, dtype=float)[:, None]
     if not (lengths >= 2).all():
-        raise ValueError("lengths takes contexts of at least 2 tokens")
+        raise BadValue("lengths", "takes contexts of at least 2 tokens")
     rho = np.e * task.d * task.phi / task.context
     return task.s * (rho**2 + rho * task.context / lengths) / (1 + rho) ** 2
 
 
-def nonlinear_transfer(
-    task: MultiTask, target: Callable[[np.ndarray], np.ndarray], degree: int = 8
-) -> dict[str, float | Float[np.ndarray, " coefficients"]]:
-    """The one-task limit, trained on linear labels, when the labels are f(⟨g, x⟩), |g|² = s.
-
-    Attention tilts ⟨g, x⟩ to mean ω⟨g, q⟩, so that it answers μ Tf, Tf(u) = E f(ωu + √s ξ), whose
-    k-th Hermite coefficient is about ω^k c_k. μω ≈ 1 serves k = 1 alone; the mean comes back μ-fold.
-    Returned: ``target`` c_k, ``answer`` the same of μ Tf, ``bias`` E(f − μ Tf)², ``variance``
-    (μ² e/L) E(f − Tf)² at twice the tilt, and ``loss``, their sum. To first order in e/L.
-    """
-    if task.tasks != 1:
-        raise ValueError(f"task takes one group for a nonlinear target, not {task.tasks}")
-    s, omega = task.s[0], task.d[0] ** -0.5
-    share = np.e / task.context
-    mu = omega / (omega**2 + share * task.phi[0])
-    x, weight = _normal_grid(2001)  # fine enough for a kink
-    u = np.sqrt(s) * x
-
-    def tilted(function: Callable[[np.ndarray], np.ndarray], times: int) -> np.ndarray:
-        return function(times * omega * u[:, None] + u) @ weight
-
-    once, twice = tilted(target, 1), tilted(target, 2)
-    # A ratio of two averages is biased by the covariance of its parts.
-    answer = mu * (once - share * (twice - once))
-    square = tilted(lambda v: target(v) ** 2, 2)
-    bias = weight @ (target(u) - answer) ** 2
-    noise = task.noise
-    variance = mu**2 * share * (weight @ (square - 2 * twice * once + once**2) + noise)
-    return {
-        "target": _hermite(target(u), x, weight, degree),
-        "answer": _hermite(answer, x, weight, degree),
-        "bias": float(bias),
-        "variance": float(variance),
-        "loss": float(bias + variance),
-    }
-
-
-# --- Softmax at any sharpness --------------------------------------------------------------------
+# --- Softmax at any sharpness -------------------------------------------------------------------
 
 
 def softmax_moments(beta: Curve, context: int) -> tuple[Curve, Curve]:
-    """E|p|² and E(Σ_l p_l ζ_l)² for p = softmax(βζ), ζ_1 … ζ_L ~ N(0, 1). E Σ p ζ = β(1 − E|p|²).
+    """Return E|p|² and E(Σ_l p_l ζ_l)² of p = softmax(βζ) with ζ_1 … ζ_L ~ N(0, 1), for each β.
 
-    1/S² = ∫ t e^{−tS} dt turns both into ∫ t (one token's average)^{L−1} dt: exact up to quadrature.
+    With S = Σ_l e^{βζ_l}, the identity 1/S² = ∫ t e^{−tS} dt turns both into integrals over t of averages
+    over single tokens. They are exact up to quadrature. A third moment follows: E Σ p ζ = β(1 − E|p|²).
     """
     beta = np.atleast_1d(np.asarray(beta, dtype=float))
     if not (beta >= 0).all() or not np.isfinite(beta).all():
-        raise ValueError("beta takes finite numbers of at least 0")
+        raise BadValue("beta", "takes finite numbers of at least 0")
     whole("context", context, least=2)
     return tuple(np.transpose([_softmax_moments(float(b), context) for b in beta]))
 
 
-@lru_cache(1000)  # tasks of one size ask for the same
+@lru_cache(1000)  # tasks of equal size need the same values
 def _softmax_moments(beta: float, context: int) -> tuple[float, float]:
-    zeta, weight = _normal_grid()
-    # t = e^{−x}: S lies between e^{−10β} and L e^{10β}, and t² e^{−tS} is below 1e-15 outside.
+    """Return the two moments for one β."""
+    zeta, weight = normal_grid()
+    # We set t = e^{−x}. S is between e^{−10β} and L e^{10β}, and outside this range of x the integrand
+    # t² e^{−tS} is below 1e-15.
     x = np.arange(-10 * beta - 5, np.log(context) + 10 * beta + 20, 0.1)[:, None]
     tilt = beta * zeta - x
     with np.errstate(under="ignore"):
@@ -226,32 +122,34 @@ def _softmax_moments(beta: float, context: int) -> tuple[float, float]:
 
 
 def participation(beta: Curve, context: int) -> dict[str, Curve]:
-    """E|p|² of L scores of variance β²: exact, and in the two regimes of softmax.
+    """Return E|p|² of softmax weights p of L scores with variance β²: ``exact``, and in two regimes.
 
-    ``exponential`` e^{β²}/L holds well below β² = ½ ln L, where the largest scores begin to make the
-    sum of squares (at L = 100 it is 58% high there). Past β² = 2 ln L they have all the weight:
-    ``saturated`` 1 − √(2 ln L)/β (the random energy model's frozen phase, as L → ∞).
+    ``exponential`` is e^{β²}/L. It holds for β² well below ½ ln L, where the largest scores begin to
+    dominate the sum of squares (for L = 100 it is 58% too large there). ``saturated`` is
+    1 − √(2 ln L)/β, for β² above 2 ln L, where the largest scores have all the weight. As L → ∞ this is
+    the frozen phase of the random energy model.
     """
     beta = np.atleast_1d(np.asarray(beta, dtype=float))
     frozen = np.sqrt(2 * np.log(context))
     return {
         "exact": softmax_moments(beta, context)[0],
-        "exponential": np.exp(np.minimum(beta**2, LARGEST_EXPONENT)) / context,
+        "exponential": np.exp(np.minimum(beta**2, 600)) / context,  # e^710 is infinite
         "saturated": 1 - frozen / np.maximum(beta, frozen),
     }
 
 
 def exact_loss(task: MultiTask, omega: PerTask, mu: PerTask, context: int | None = None) -> PerTask:
-    """Each task's true loss when one head serves it alone, with ω_i and μ_i: no approximation.
+    """Return the exact loss of each task if one head with ω_i and μ_i serves it alone.
 
-    Given r = |q_i| ~ χ_{d_i}, the scores are normal of standard deviation ωr; then
-    (s/d) E[(r − μ ζ·p)² + (dφ − 1) μ² |p|²] needs only ``softmax_moments``.
+    ``context`` is the number of tokens, by default ``task.context``. Given r = |q_i| ~ χ_{d_i}, the
+    scores are normal with standard deviation ωr. The loss (s/d) E[(r − μ ζ·p)² + (dφ − 1) μ² |p|²] then
+    follows from ``softmax_moments`` and a quadrature over r.
     """
     context = task.context if context is None else context
     losses = []
     for d, s, phi, w, m in zip(task.d, task.s, task.phi, omega, mu, strict=True):
         r = np.linspace(*np.sqrt(2 * gammaincinv(d / 2, [1e-12, 1 - 1e-12])), 48)
-        # χ's density, but for a factor
+        # The density of χ, up to a constant factor.
         weight = np.exp((d - 1) * np.log(r / np.sqrt(d)) - (r**2 - d) / 2)
         power, square = softmax_moments(abs(w) * r, context)
         mean = w * r * (1 - power)
@@ -260,19 +158,10 @@ def exact_loss(task: MultiTask, omega: PerTask, mu: PerTask, context: int | None
     return np.array(losses)
 
 
-def _hermite(
-    values: Grid, x: Grid, weight: Grid, degree: int
-) -> Float[np.ndarray, " coefficients"]:
-    """c_0 … c_degree in the orthonormal Hermite polynomials He_k/√k!, by their recurrence: √k! alone
-    leaves what a float holds at k = 301, and k! at 171."""
-    basis, before, coefficients = np.ones_like(x), np.zeros_like(x), []
-    for k in range(whole("degree", degree, least=0) + 1):
-        coefficients.append(basis @ (values * weight))
-        basis, before = (x * basis - np.sqrt(k) * before) / np.sqrt(k + 1), basis
-    return np.array(coefficients)
+def normal_grid(points: int = 401) -> tuple[Grid, Grid]:
+    """Return points and weights for averages over N(0, 1).
 
-
-def _normal_grid(points: int = 401) -> tuple[Grid, Grid]:
-    """Points and weights of N(0, 1); for smooth functions the trapezoid rule is exact to round-off."""
+    For smooth functions the trapezoid rule is exact up to round-off.
+    """
     x = np.linspace(-10, 10, points)
     return x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) * (x[1] - x[0])

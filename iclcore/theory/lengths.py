@@ -1,8 +1,9 @@
-"""Context lengths: one predictor for many lengths is ridge regression with one effective length.
+"""Many context lengths: the best single predictor is ridge regression with one effective length.
 
-With divisor ``tokens`` (β is the sum over the context divided by T = n + 1) the best predictor for n
-examples is M = (Λ + (tr Λ/T) I)⁻¹: λ_d³ and λ_d² of ``rates`` combine because (n² + n)/T² = n/T. The
-same holds for any mixture of lengths, with 1/T replaced by ⟨n/T²⟩/⟨n/T⟩.
+Here β = Σ_n y_n x_n/T is divided by the number of tokens, T = n + 1: the n labelled examples and the query
+(divisor ``tokens``). The best matrix for n examples is then M = (Λ + ((tr Λ + σ²)/T) I)⁻¹, because the terms
+λ_d³ and λ_d² of the rates of ``theory.linear`` combine by (n² + n)/T² = n/T. The same holds for any mixture
+of lengths, if 1/T is replaced by 1/T_eff = ⟨n/T²⟩/⟨n/T⟩, with means over the lengths.
 """
 
 from collections.abc import Sequence
@@ -11,27 +12,34 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float, Int
 
+from iclcore.checks import positive
 from iclcore.task import Matrix, RegressionTask
 from iclcore.theory.linear import plateau_losses, population_loss
 
 
 def effective_tokens(task: RegressionTask) -> float:
-    """T_eff: training on all of a task's lengths gives the predictor that is best at this one."""
+    """Return T_eff = ⟨n/T⟩/⟨n/T²⟩, a number of tokens: query included.
+
+    Training on all of a task's lengths leads to the predictor that is best for this one length.
+    """
     tokens = np.array(task.lengths)
-    share = (tokens - 1) / tokens
-    return float(share.mean() / (share / tokens).mean())
+    labelled = (tokens - 1) / tokens
+    return float(labelled.mean() / (labelled / tokens).mean())
 
 
 def ridge_predictor(task: RegressionTask, tokens: float) -> Matrix:
-    """(Λ + (tr Λ + σ²)/T I)⁻¹: the best M for T tokens where β is divided by the number of tokens."""
+    """Return (Λ + ((tr Λ + σ²)/T) I)⁻¹, the best M for T = ``tokens`` tokens. Shape (D, D)."""
     basis, lam = task.eigenvectors, task.eigenvalues
-    return (basis / (lam + task.label_power / tokens)) @ basis.T
+    return (basis / (lam + task.label_power / positive("tokens", tokens))) @ basis.T
 
 
 def losses_at(
     task: RegressionTask, predictor: Matrix, context: Sequence[int] | Int[np.ndarray, " lengths"]
 ) -> Float[np.ndarray, " lengths"]:
-    """L_n(M) = tr Λ − 2⟨A_n, M⟩ + tr(Mᵀ C_n M Λ) of one M at each number n of examples."""
+    """Return the loss of one M (D, D) at each number n of labelled examples, with β divided by n + 1.
+
+    L_n(M) = tr Λ + σ² − 2⟨A_n, M⟩ + tr(Mᵀ C_n M Λ), as in ``linear.population_loss``.
+    """
     tasks = [replace(task, context=int(n), every_length=False) for n in context]
     return np.array([population_loss(each, predictor, "tokens") for each in tasks])
 
@@ -39,6 +47,6 @@ def losses_at(
 def best_at(
     task: RegressionTask, context: Sequence[int] | Int[np.ndarray, " lengths"]
 ) -> Float[np.ndarray, " lengths"]:
-    """The least loss at each number of examples, each with an M of its own."""
+    """Return the least loss at each number of labelled examples, each with the M that is best for it."""
     tasks = [replace(task, context=int(n), every_length=False) for n in context]
     return np.array([plateau_losses(each)[-1] for each in tasks])

@@ -1,55 +1,59 @@
-"""Linear attention on in-context regression: fixed points, time courses, conservation laws.
+"""Linear attention on in-context regression: fixed points, time courses and conserved quantities.
 
-In the paper's subspace the prediction is ŷ = βᵀ M x_q with β = Σ_n y_n x_n / divisor, and over the
-population the loss is, in the eigenbasis of Λ, a sum over directions: everything below is a function of
+Only a few of the weights matter, and with these the prediction is ŷ = βᵀ M x_q. Here x_q is the query, M is a
+D x D matrix, the product of the weights, and
 
-    a_d = g λ_d²           (how fast direction d is learned: E[y_q β_d x_d])
-    b_d = g₂ λ_d³ + h λ_d² (λ_d + tr Λ + σ²)     (what limits it: E[(β_d x_d)²], σ² the labels' noise)
+    β = Σ_n y_n x_n / divisor
 
-with the means over context lengths n of g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩, h = ⟨n/divisor²⟩. In the
-paper's convention (divisor = N) this is b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N). Time is learning rate times
-steps. N counts labelled examples, not the query. Losses are for one output or the mean over outputs.
+is the sum over the N labelled examples of the context. N does not count the query. With infinitely many
+sequences, an eigenvector of Λ, the covariance of the inputs, enters only by its eigenvalue λ_d and two rates
+(``moments.rates``):
+
+    a_d = E[y_q β_d x_qd]  = g λ_d²                                 how fast the eigenvector is learned
+    b_d = E[(β_d x_qd)²]   = g₂ λ_d³ + h λ_d² (λ_d + tr Λ + σ²)     what limits how much of it is learned
+
+σ² is the variance of the noise in the labels; g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩ and h = ⟨n/divisor²⟩ are
+means over the context lengths n. In the paper's convention, with divisor = N and without noise, they are
+
+    a_d = λ_d²,   b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N).
+
+Everywhere, eigenvectors are ordered from the largest eigenvalue down, time is learning rate times steps, and
+the loss is the mean squared error of one output, or the mean over the outputs. "At M_m" means that the m
+first eigenvectors are learned and the others not at all.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from iclcore.checks import instance, positive, whole
-from iclcore.models import MergedAttention, SeparateAttention, Weights
-from iclcore.moments import Data, Moments, averages, of_matrix
-from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector, divide_by
+from iclcore.checks import BadValue, instance, positive, whole
+from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
+from iclcore.moments import Data, Moments, averages, of_matrix, rates
+from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 
 Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
-LEAST = 1e-300  # of a head's start in units of its limit: what 1/x and 4/x can hold
-
-
-def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vector]:
-    """(a_d, b_d) of every eigenvector, from the largest eigenvalue down."""
-    if task.in_context != 1:
-        raise ValueError(f"theory takes tasks with in_context = 1, not {task.in_context}")
-    lam = task.eigenvalues
-    n = np.array([tokens - 1 for tokens in task.lengths])
-    share = n / np.array([divide_by(divisor, tokens) for tokens in task.lengths])
-    gain, square, spread = share.mean(), (share**2).mean(), (share**2 / n).mean()
-    return gain * lam**2, square * lam**3 + spread * lam**2 * (lam + task.label_power)
+SMALLEST = 1e-300  # a head's start over its limit: 1/x and 4/x must still be floats
 
 
 # -- fixed points ---------------------------------------------------------------------------------
 
 
 def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
-    """What M is along each eigenvector once it is learned: a_d/b_d, or 1/(λ_d(1 + (1 + tr/λ_d)/N))."""
+    """Return the eigenvalue of M along each eigenvector once that is learned: a_d/b_d, shape (D,).
+
+    With divisor = N and without noise it is 1/(λ_d (1 + (1 + tr Λ/λ_d)/N)).
+    """
     a, b = rates(task, divisor)
     return a / b
 
 
 def plateau_losses(data: Data) -> Levels:
-    """L(M_0) … L(M_D): tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d with the m largest eigenvectors learned.
+    """Return the losses L(M_0) … L(M_D) on which training waits, shape (D + 1,).
 
-    The loss does not depend on the divisor, except that lengths are averaged with it. Sequences and
-    averages whose task is known have levels of their own: the least losses of M = Σ_{d ≤ m} μ_d e_d e_dᵀ.
+    With m eigenvectors learned the loss is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. It does not depend on the divisor,
+    unless the task has all context lengths: then β is divided by the number of tokens, as in the runs.
+
+    For Sequences, or Moments whose task is known, the result is the least loss on these data of any matrix M
+    = Σ_{d ≤ m} μ_d e_d e_dᵀ, where e_d are the eigenvectors of the task's Λ.
     """
     instance("data", data, RegressionTask, Sequences, Moments)
     if isinstance(data, RegressionTask):
@@ -57,10 +61,11 @@ def plateau_losses(data: Data) -> Levels:
         power, gains = data.label_power, a**2 / b
     else:
         if isinstance(data, Sequences):
-            divisor = "tokens" if data.every_length else "one"  # that of runs, which share them
+            # the divisor of the runs on these sequences, so that both use the same cached averages
+            divisor = "tokens" if data.every_length else "one"
             data = averages(data, MergedAttention(divisor=divisor))
         if data.task is None:
-            raise ValueError("data takes averages or sequences whose task is known")
+            raise BadValue("data", "takes averages or sequences whose task is known")
         from scipy.linalg import solve_triangular
 
         directions = (np.outer(e, e) for e in data.task.eigenvectors.T)
@@ -68,91 +73,62 @@ def plateau_losses(data: Data) -> Levels:
         try:
             root = np.linalg.cholesky(c @ data.gram @ c.T)
         except np.linalg.LinAlgError:
-            raise ValueError(
-                f"data takes at least {data.dim} different sequences, so that one M fits them best"
+            raise BadValue(
+                "data",
+                f"takes at least {data.dim} different sequences, so that one M fits them best",
             ) from None
         power, gains = data.power, solve_triangular(root, c @ data.cross[0], lower=True) ** 2
     return power - np.concatenate([[0], np.cumsum(gains)])
 
 
-def top_spread(task: RegressionTask, sizes: Int[np.ndarray, " P"]) -> Float[np.ndarray, " P"]:
-    """Standard deviation of L(M_0), the mean of y_q², over the first P sequences of a published set;
-    the last of ``sizes`` is all of it.
+def plateau_levels(model: Model, task: RegressionTask) -> tuple[Levels, Levels]:
+    """Return how many eigenvectors a model has learned on each of its plateaus, and the losses there.
 
-    Var y_q² = 2 tr² + 6 tr Λ², and of this 2 tr Λ² is that of wᵀΛw. The published draw whitens w, so
-    that the sum of wᵀΛw over the whole set is fixed: as in a sample without replacement.
+    It is for small initial weights. The numbers are means over the O outputs, and both arrays have one entry
+    a plateau. Merged heads and the MLP learn all eigenvectors at once, the MLP for the last output only,
+    because its features hold no other label. A separate head learns as many eigenvectors as its rank, either
+    for all outputs or, through the label column of its key, for one.
     """
-    lam = task.eigenvalues
-    own = 2 * (1 - sizes / sizes[-1]) * np.sum(lam**2)
-    return np.sqrt((2 * task.label_power**2 + 4 * np.sum(lam**2) + own) / sizes)
+    losses = plateau_losses(task)
+    if isinstance(model, SeparateAttention):
+        most = min(task.dim, model.heads * model.rank)
+        number = np.arange(most * task.outputs + 1) / task.outputs
+        return number, np.interp(number, np.arange(task.dim + 1), losses)
+    part = np.array([0.0, 1 / task.outputs if isinstance(model, CubicMLP) else 1])
+    return part * task.dim, losses[0] - part * (losses[0] - losses[-1])
 
 
 def pcr_predictor(task: RegressionTask, components: int, divisor: Divisor = "one") -> Matrix:
-    """M_m of ŷ = βᵀ M_m x_q: principal component regression in context with m components.
+    """Return M_m = Σ_{d ≤ m} (a_d/b_d) e_d e_dᵀ, shape (D, D), with m = ``components``.
 
-    In the limit of long contexts it is principal component regression; see ``regression``.
+    In the limit of long contexts ŷ = βᵀ M_m x_q is principal component regression with m components.
     """
     whole("components", components, least=0)
     kept = task.eigenvectors[:, :components]
     return (kept * learned(task, divisor)[:components]) @ kept.T
 
 
-class Regression(NamedTuple):
-    """What principal component regression proper has: its loss, and its predictions' distance from M_m's."""
-
-    loss: float
-    distance: float
-
-
-def regression(task: RegressionTask, components: int) -> Regression:
-    """Principal component regression proper, for one context: its loss, and its distance from M_m.
-
-    Least squares of y on the first m coordinates of x, ŵ = G⁻¹ Σ_n y_n x_n with G = Σ_n x_n x_nᵀ. What
-    the other coordinates add to y is noise to it, of variance τ = σ² + Σ_{d > m} λ_d, so that
-    E[(ŵ − w)(ŵ − w)ᵀ | G] = τ G⁻¹ in these coordinates. M_m has β where it has ŵ: β = G ŵ/N. With
-    E G = NΛ, E G² = N(N+1)Λ² + N tr Λ Λ and E G⁻¹ = Λ⁻¹/(N − m − 1) of a Wishart matrix follow the loss
-    τ(1 + m/(N − m − 1)) and the mean square of the difference of the two predictions. Both are infinite
-    from N = m + 1 down, where E G⁻¹ is, unless there is no noise, and nan below m, where ŵ is not unique.
-    """
-    whole("components", components)
-    n, m = task.context, components
-    lam, gain = task.eigenvalues[:m], learned(task, "context")[:m]
-    noise = task.eigenvalues[m:].sum() + task.noise
-    spread = noise * m / (n - m - 1) if n > m + 1 else np.inf if noise else 0.0
-    spread = spread if n >= m else np.nan
-    square = gain**2 * ((1 + 1 / n) * lam**2 + lam * (lam.sum() + noise) / n)
-    apart = np.sum(lam * (square - 2 * gain * (lam + noise / n) + 1)) + spread
-    return Regression(float(noise + spread), float(np.sqrt(apart)))
-
-
 def population_loss(task: RegressionTask, predictor: Matrix, divisor: Divisor = "one") -> float:
-    """L(M) = tr Λ + σ² − 2⟨A, M⟩ + tr(Mᵀ C M Λ), A = E[y_q β x_qᵀ], C = E[ββᵀ]."""
+    """Return the loss of ŷ = βᵀ M x_q over infinitely many sequences, for any M of shape (D, D).
+
+    L(M) = tr Λ + σ² − 2⟨A, M⟩ + tr(Mᵀ C M Λ) with A = E[y_q β x_qᵀ] and C = E[ββᵀ]. In the eigenbasis of Λ
+    both are diagonal, with the entries a_d and b_d/λ_d.
+    """
     a, b = rates(task, divisor)
     basis, lam = task.eigenvectors, task.eigenvalues
     m = basis.T @ predictor @ basis
     return float(task.label_power - 2 * a @ np.diag(m) + np.einsum("ij,i,j->", m**2, b / lam, lam))
 
 
-def rms(
-    task: RegressionTask, predictor: Float[np.ndarray, "... D D"], divisor: Divisor = "one"
-) -> np.ndarray | float:
-    """Root mean square over the task of βᵀ M x_q, E[(β_i x_j)²] = (b_i/λ_i) λ_j in the eigenbasis.
-
-    Of a difference of two predictors it is how far apart their answers are.
-    """
-    _, b = rates(task, divisor)
-    basis, lam = task.eigenvectors, task.eigenvalues
-    return np.sqrt(np.einsum("...ij,i,j->...", (basis.T @ predictor @ basis) ** 2, b / lam, lam))
-
-
 # -- merged key and query, white input ------------------------------------------------------------
 
 
 def white_start(weights: Weights, dim: int) -> float:
-    """c₀ = Σ_h ((v_h + u_h)/2)², u_h = tr(U_h)/√D: what small weights hold of the growing direction.
+    """Return c₀, the part of small merged weights that grows: where ``white_course`` starts.
 
-    U_h is the block of KQ_h between the query's x and the context's x, v_h = tr(V_h)/√O that of the value
-    between the O outputs.
+    c₀ = Σ_h ((v_h + u_h)/2)² with u_h = tr(U_h)/√D and v_h = tr(V_h)/√O. Of the O outputs and D inputs, U_h
+    is the D x D block of the key-query matrix between the query's x and the context's x, and V_h the O x O
+    block of the value matrix between labels and outputs.
     """
     outputs = weights["value"].shape[-1] - dim
     blocks = weights["value"][:, -outputs:, -outputs:], weights["key_query"][:, :dim, :dim]
@@ -160,43 +136,51 @@ def white_start(weights: Weights, dim: int) -> float:
     return float(np.sum((v + u) ** 2) / 4)
 
 
-def _white(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
+def _white_rates(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
+    """Return a and b of ċ = 4c(a − bc), where c = √(DO) m if M = m I for each of the O outputs."""
     if np.ptp(task.eigenvalues) > 1e-12 * task.eigenvalues[0]:
-        raise ValueError(f"spectrum takes white for this closed form, not {task.spectrum!r}")
-    # of the mean over outputs, along a direction that all have a part in
+        raise BadValue("spectrum", f"takes white for this closed form, not {task.spectrum!r}")
     a, b = rates(task, divisor)
     return float(a[0] * np.sqrt(task.dim / task.outputs)), float(b[0] / task.outputs)
 
 
 def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor = "one") -> Times:
-    """Loss L(t) = tr Λ − 2ac + bc² along ċ = 4c(a − bc), a logistic rise from c₀ to c* = a/b.
+    """Return the loss of merged attention on white input at each time, shape (t,).
 
-    c = c* c₀/(c₀ (1 − e) + c* e), e = exp(−4at): no difference of large numbers, no division by c₀.
+    L(t) = tr Λ + σ² − 2ac + bc², where c follows ċ = 4c(a − bc): a logistic rise from c₀ to c* = a/b,
+
+        c(t) = c* c₀/(c₀ (1 − e) + c* e),   e = exp(−4at).
+
+    This form has neither a difference of large numbers nor a division by c₀.
     """
-    a, b = _white(task, divisor)
+    a, b = _white_rates(task, divisor)
     end, start = a / b, positive("c0", c0)
-    with np.errstate(over="ignore"):  # of a time beyond all ends, and a start far above c*
-        left = -4 * a * np.asarray(time, dtype=float)
-        c = end * (start / (end * np.exp(left) - start * np.expm1(left)))
+    with np.errstate(over="ignore"):  # times long after the end, and starts far above c*
+        exponent = -4 * a * np.asarray(time, dtype=float)
+        c = end * (start / (end * np.exp(exponent) - start * np.expm1(exponent)))
         loss = task.label_power - c * (2 * a - b * c)
     if not np.isfinite(loss).all():
-        raise ValueError(f"c0 takes a start whose loss a float holds, not {c0!r}")
+        raise BadValue("c0", f"takes a start whose loss a float holds, not {c0!r}")
     return loss
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
-    """When half of the loss that will go has gone: c has reached 1 − 1/√2 of its limit a/b.
+    """Return when ``white_course`` has fallen halfway from its first loss to its last.
 
-    t = ln((√2 − 1)(a/(b c₀) − 1))/(4a): later by ln(10)/(2a) for each decade of the initial weights.
+    There c is 1 − 1/√2 of its limit a/b, so t = ln((√2 − 1)(a/(b c₀) − 1))/(4a). Initial weights ten times
+    smaller make it later by ln(10)/(2a).
     """
-    a, b = _white(task, divisor)
+    a, b = _white_rates(task, divisor)
     if not 0 < c0 < a / b:
-        raise ValueError(f"c0 takes a start between 0 and its end, {a / b:.6g}, not {c0!r}")
+        raise BadValue("c0", f"takes a start between 0 and its end, {a / b:.6g}, not {c0!r}")
     return float((np.log((np.sqrt(2) - 1) * (a / b - c0)) - np.log(c0)) / (4 * a))
 
 
 def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
-    """How fast small merged weights grow, for any spectrum: value and KQ, along a, as exp(2|a|t/√O)."""
+    """Return the rate r at which small merged weights grow as exp(rt): 2|a|/√O for O outputs.
+
+    |a| is the norm of the vector of all a_d, for any spectrum: value and key-query weights grow together.
+    """
     return float(2 * np.linalg.norm(rates(task, divisor)[0]) / np.sqrt(task.outputs))
 
 
@@ -204,8 +188,18 @@ def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
 
 
 def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Vector:
-    """|v| = |k| = |q| of a rank-one head that has learned eigenvector d alone: (a_d/b_d)^(1/3)."""
+    """Return |v| = |k| = |q| of a rank-one head that has learned eigenvector d alone, for each d.
+
+    It is (a_d/b_d)^(1/3), for M has the eigenvalue vkq. The shape is (D,).
+    """
     return np.cbrt(learned(task, divisor))
+
+
+def _component(task: RegressionTask, component: int) -> int:
+    """Return the index of eigenvector ``component``, which is counted from 1."""
+    if whole("component", component) > task.dim:
+        raise BadValue("component", f"takes a whole number from 1 to {task.dim}, not {component}")
+    return component - 1
 
 
 def head_course(
@@ -216,75 +210,84 @@ def head_course(
     divisor: Divisor = "one",
     half_at: float | None = None,
 ) -> Times:
-    """s(t) of ds/dt = 2(a s² − b s⁵) for eigenvector ``component`` (1 is the largest).
+    """Return the size s(t) = |v| = |k| = |q| of a rank-one head that learns one eigenvector, shape (t,).
 
-    Either from s(0) = ``s0``, or placed so that half of the limit is reached at time ``half_at``.
-    Not by a solver: with x = s/s* the ODE separates, 2 a s* t = F(x) − F(x₀) with F in closed form,
-    which is inverted by bisection to double precision, however long the plateau.
+    It solves ds/dt = 2(a s² − b s⁵), with a and b of eigenvector ``component`` (1 is the largest). Give
+    either s(0) = ``s0``, or the time ``half_at`` at which half of the limit s* = (a/b)^(1/3) is reached.
+
+    No solver is needed, however long the plateau. With x = s/s* the equation separates into 2 a s* t =
+    F(x(t)) − F(x(0)), where F is ``escape_integral``, and F is inverted by root finding.
     """
-    whole("component", component)
-    a, b = (float(each[component - 1]) for each in rates(task, divisor))
+    d = _component(task, component)
+    a, b = (float(rate[d]) for rate in rates(task, divisor))
     end = np.cbrt(a / b)
     if (s0 is None) == (half_at is None):
-        raise ValueError("head_course takes s0 or half_at, one of them")
+        raise BadValue("s0", "or half_at is needed, and not both")
     if half_at is not None:
         s0, time = end / 2, np.asarray(time, dtype=float) - half_at
     if not 0 < s0 < end:
-        raise ValueError(f"s0 takes a start between 0 and {end:.6g}, not {s0!r}")
-    if s0 < LEAST * end:
-        raise ValueError(f"s0 takes a start of at least {LEAST * end:.6g}, not {s0!r}")
-    with np.errstate(over="ignore"):  # of a time beyond all ends
+        raise BadValue("s0", f"takes a start between 0 and {end:.6g}, not {s0!r}")
+    if s0 < SMALLEST * end:
+        raise BadValue("s0", f"takes a start of at least {SMALLEST * end:.6g}, not {s0!r}")
+    with np.errstate(over="ignore"):  # times long after the end
         elapsed = 2 * a * end * np.asarray(time, dtype=float)
     first = escape_integral(s0 / end)
-    x = np.array([_invert(first + tau) for tau in elapsed])
+    x = np.array([_inverse_escape_integral(first + each) for each in elapsed])
     return end * x
 
 
 def escape_integral(
     x: Float[np.ndarray, "*points"] | float,
 ) -> Float[np.ndarray, "*points"] | float:
-    """An antiderivative of 1/(x²(1 − x³)), in partial fractions: rises from −∞ at 0 to ∞ at 1."""
+    """Return F(x), an antiderivative of 1/(x²(1 − x³)): it rises from −∞ at x = 0 to ∞ at x = 1.
+
+    F(x) = −1/x − ln(1 − x)/3 + ln(x² + x + 1)/6 − arctan((2x + 1)/√3)/√3, by partial fractions.
+    """
     root = np.sqrt(3)
     return (
         -1 / x - np.log1p(-x) / 3 + np.log(x * x + x + 1) / 6 - np.arctan((2 * x + 1) / root) / root
     )
 
 
-def _invert(level: float) -> float:
-    """x in (0, 1) with escape_integral(x) = level."""
+def _inverse_escape_integral(value: float) -> float:
+    """Return x in (0, 1] with ``escape_integral(x) = value``, to double precision."""
     from scipy.optimize import brentq
 
-    # 1 − x is resolved down to e^−40; beyond that s has reached its limit to double precision
+    # above this x the head has reached its limit to double precision
     high = 1 - np.exp(-36)
-    if escape_integral(high) <= level:
+    if escape_integral(high) <= value:
         return 1.0
-    # of 1/x, which is above 1: so that the tolerance is relative however small x is
+    # solve for 1/x, which is above 1, so that the tolerance is relative however small x is
     return 1 / brentq(
-        lambda inverse: escape_integral(1 / inverse) - level,
-        1 / high, 2 * (2 + abs(level)), xtol=1e-15, rtol=1e-15,
+        lambda inverse: escape_integral(1 / inverse) - value,
+        1 / high, 2 * (2 + abs(value)), xtol=1e-15, rtol=1e-15,
     )  # fmt: skip
 
 
 def escape_time(task: RegressionTask, component: int, s0: float, divisor: Divisor = "one") -> float:
-    """t ≈ 1/(2 a_d s₀): growth is hyperbolic, so a plateau lasts as 1/init, not as log(1/init)."""
+    """Return about when a head of size s₀ along one eigenvector escapes: 1/(2 a_d s₀).
+
+    The growth ṡ = 2 a_d s² is hyperbolic, so a plateau lasts in proportion to 1/s₀, and not to ln(1/s₀).
+    """
     a, _ = rates(task, divisor)
-    whole("component", component)
+    d = _component(task, component)
     with np.errstate(over="ignore"):
-        time = float(1 / (2 * a[component - 1] * positive("s0", s0)))
+        time = float(1 / (2 * a[d] * positive("s0", s0)))
     if not np.isfinite(time):
-        raise ValueError(f"s0 takes a start whose time a float holds, not {s0!r}")
+        raise BadValue("s0", f"takes a start whose time a float holds, not {s0!r}")
     return time
 
 
 def conserved(
     weights: Weights, dim: int
 ) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
-    """|v_h|² − |K_h|² and |K_h|² − |Q_h|² (Frobenius), which gradient flow keeps for any rank and data.
+    """Return |v_h|² − |K_h|² and |K_h|² − |Q_h|² of each head, which gradient flow keeps.
 
-    They are of all that can move: v_h the whole last row of the value, K_h with its column for labels,
-    Q_h the columns for inputs. The parts of v_h and K_h alone that the paper's subspace has are kept
-    only where the others stay zero, as on infinitely many sequences.
+    The norms are Frobenius norms. The law holds for any rank and any data if they include all weights that
+    can move: v_h is the whole last row of the value matrix, K_h the key with its column for labels, and Q_h
+    the query's columns for inputs. Without the weights outside the paper's subspace the law holds only if
+    these stay zero, as they do on infinitely many sequences if they start at zero.
     """
     key, query, v = SeparateAttention().factors(weights, dim)
-    sizes = [np.sum(each**2, axis=(1, 2)) for each in (v, key, query)]
-    return sizes[0] - sizes[1], sizes[1] - sizes[2]
+    squares = [np.sum(each**2, axis=(1, 2)) for each in (v, key, query)]
+    return squares[0] - squares[1], squares[1] - squares[2]

@@ -28,13 +28,13 @@ TESTS = ("in_weight", "in_context")
 TIMES, BORDER_LENGTHS = (1, 10, 100), (1, 2, 3, 5, 8, 14, 25, 50, 100)
 
 
-def kinds(length: int) -> in_weight.Kinds:
-    return in_weight.kinds(replace(TASK, context=length), MODEL)
+def kinds(length: int) -> in_weight.Populations:
+    return in_weight.populations(replace(TASK, context=length), MODEL)
 
 
-def ends(parts: in_weight.Kinds, share: float, steps: int = STEPS) -> in_weight.Errors:
+def ends(parts: in_weight.Populations, share: float, steps: int = STEPS) -> in_weight.Errors:
     """The errors after training at this share; all runs have the same start."""
-    return parts.trained(MODEL, train(MODEL, parts.at(share), steps, RATE, seed=0).final)
+    return parts.model_errors(MODEL, train(MODEL, parts.mixture(share), steps, RATE, seed=0).final)
 
 
 def train_all(lengths=LENGTHS, shares=SHARES) -> Float[np.ndarray, "2 lengths shares"]:
@@ -55,7 +55,7 @@ def train_borders() -> Float[np.ndarray, "times lengths"]:
 
     def at(length: int, times: int) -> float:
         parts = kinds(length)
-        return in_weight.border(lambda share: ends(parts, share, times * STEPS))
+        return in_weight.equal_error_share(lambda share: ends(parts, share, times * STEPS))
 
     with Cores() as cores:
         found = [[cores.submit(at, n, times) for n in BORDER_LENGTHS] for times in TIMES]

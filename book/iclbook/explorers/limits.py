@@ -6,6 +6,7 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, overlay, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
+from iclbook.theory import baselines
 from iclcore.heads import risk, spectral, theory
 
 MEASURED = 2000  # contexts drawn for a dot
@@ -64,7 +65,7 @@ class Optimality(Explorer):
         """Of all tasks together, by each method that the page draws."""
         ratio = task.d / task.context
         each = [
-            (risk.ridge_risk(r, self.penalty * r, s, self.noise), risk.mmse(r, s, self.noise))
+            (baselines.ridge_risk(r, self.penalty * r, s, self.noise), baselines.mmse(r, s, self.noise))
             for r, s in zip(ratio, task.s, strict=True)
         ]  # fmt: skip
         ridge, bayes = np.sum(each, axis=0)

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from iclbook.measure.curves import crossing
 from iclcore import History
-from iclcore.heads import risk, spectral, theory
+from iclcore.heads import risk, theory
 from iclcore.heads.theory import Flow, MultiTask
 
 
@@ -50,7 +50,7 @@ def lead(path: Flow, run: History) -> float:
     half = owned(path.owner, theory.limit(path.task, path.owner)[0]) / 2
     flows, runs = (
         [crossing(t, each, level) for each, level in zip(owned(path.owner, omega).T, half, strict=True)]
-        for t, omega in ((path.t, path.omega), (run.time, spectral.spectra(run)[0]))
+        for t, omega in ((path.t, path.omega), (run.time, run.series["omega"]))
     )  # fmt: skip
     return float(np.mean(runs) - np.mean(flows))
 

@@ -4,11 +4,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from iclcore import History, MergedAttention, RegressionTask, Sequences, theory
-from iclcore.edge import sharpness
 from iclcore.engines.linear import gradient
 from iclcore.loops import fill_features
 from iclcore.moments import CHUNK, Features, averages, coefficients, of_matrix, of_population
-from iclcore.stability import jacobian
+from iclcore.stability import jacobian, sharpness
 from iclcore.task import divide_by
 from iclcore.theory.in_weight import optimum
 

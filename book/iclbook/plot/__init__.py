@@ -15,7 +15,10 @@
 ``figure`` puts panels together, ``animation`` one after another; ``titled`` gives one a title.
 """
 
-import iclcore.style  # first: where matplotlib is missing it says what brings it
+from iclcore.extras import needs
+
+with needs("plots"):
+    import matplotlib
 
 # isort: split
 from iclbook.plot.bars import bars, coefficients, seconds

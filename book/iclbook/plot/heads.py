@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from iclbook.measure import owned, smooth
 from iclbook.plot.panels import Panel, listed, spread
 from iclbook.plot.style import BLUE, DASHED, GREY, PINK, THEORY, colours
-from iclcore.heads import spectral
 from iclcore.heads.theory import Flow
 from iclcore.history import History, thin
 
@@ -47,9 +46,9 @@ def weights(
 
     Wide and pale the same of ``light``, dashed of the flow. Shown from time ``since``.
     """
-    letter, index = LETTERS[which], list(LETTERS).index(which)
-    omega, mu = spectral.spectra(run)
-    owner, values = (omega * mu)[-1].argmax(0), (omega, mu)[index]
+    letter = LETTERS[which]
+    omega, mu = run.series["omega"], run.series["mu"]
+    owner, values = (omega * mu)[-1].argmax(0), run.series[which]
     heads, tasks = values.shape[1:]
     tones = colours(tasks)
 
@@ -63,7 +62,7 @@ def weights(
                 axes.plot(path.t, getattr(path, which)[:, h, i], **THEORY, label=f"{name}, flow")
         if light is not None:
             at = shown(light, since)
-            same = owned(owner, spectral.spectra(light)[index])[at]
+            same = owned(owner, light.series[which])[at]
             for i, each in enumerate(same.T):
                 axes.plot(light.time[at], each, color=tones[i], linewidth=5, alpha=0.2,
                           label=f"_head {owner[i] + 1}, task {i + 1}, spectral numbers")  # fmt: skip

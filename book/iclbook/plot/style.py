@@ -2,13 +2,15 @@
 
 import base64
 import io
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
-from matplotlib import colormaps, rc_context
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
@@ -17,82 +19,113 @@ from matplotlib.figure import Figure as Canvas
 from iclbook.plot.data import table
 from iclbook.plot.trace import trace
 from iclcore.checks import choice
-from iclcore.style import (
-    AMBER,
-    BLACK,
-    BLUE,
-    DASHED,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALETTE,
-    PINK,
-    SKY,
-    YELLOW,
-    Picture,
-    canvas,
-    colours,
-    curve,
-    drawn,
-    levels,
-    png,
-)
+from iclcore.history import History, thin
 
-__all__ = [
-    "AMBER",
-    "BLACK",
-    "BLUE",
-    "DASHED",
-    "GREEN",
-    "GREY",
-    "ORANGE",
-    "PALETTE",
-    "PINK",
-    "SHARE",
-    "SIGNED",
-    "SKY",
-    "YELLOW",
-    "Animation",
-    "Drawing",
-    "Figure",
-    "Picture",
-    "canvas",
-    "colours",
-    "curve",
-    "drawn",
-    "levels",
-    "network",
-    "png",
-]
+# This warning depends on how fast the machine is, and would be written under some pictures and not others.
+warnings.filterwarnings("ignore", "Creating legend with loc", UserWarning)
 
-DOTS = 110  # an inch, of pictures within a page's own code: one of 7.2 inches stays below 60 KB
-THEORY = DASHED | {"color": BLACK, "zorder": 3}  # on top of the curve that it tells
-PREDICTORS = (BLUE, PINK, GREEN, AMBER)  # an explorer on the page has the same, in this order
-# Matplotlib's 256 colours are up to three grey levels apart, so that rounding, which may take a value over
-# to the next, could be seen; here neighbours are one apart at most.
-SIGNED, SHARE = colormaps["PuOr"].resampled(1024), colormaps["Blues"].resampled(512)
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, AMBER, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#F0E442", "#000000", "#767676"
+PALETTE = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER, BLACK)
+
+STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": mpl.cycler(color=PALETTE),
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+# A decorator: whatever the settings of the reader are, a figure has the style of the book.
+drawn = mpl.rc_context(STYLE)
+DASHED = {"color": GREY, "linestyle": (0, (5, 3)), "linewidth": 1.1, "zorder": 1.5}
+# per inch, of pictures inside the code of a page: one of 7.2 inches stays below 60 KB
+DOTS = 110
+THEORY = DASHED | {"color": BLACK, "zorder": 3}  # on top of the simulated curve
+PREDICTORS = (BLUE, PINK, GREEN, AMBER)  # in the order of the explorers on the page
+# Matplotlib's 256 colours are up to three grey levels apart, so a reader would see it when rounding moves a
+# value to the next colour. With so many colours neighbours are at most one grey level apart.
+SIGNED, SHARE = mpl.colormaps["PuOr"].resampled(1024), mpl.colormaps["Blues"].resampled(512)
 BLUES = ("#08306b", "#2171b5", "#6baed6", "#9ecae1")  # the paper's shades
 
 
+def colours(count: int) -> list:
+    """Return so many colours: those of the palette or, if it has too few, shades from dark to light."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    return [to_hex(c) for c in mpl.colormaps["viridis"](np.linspace(0, 0.95, count))]
+
+
 def shades(count: int) -> list:
-    """As many blues, the darkest first."""
+    """Return as many blues, the darkest first."""
     if count <= len(BLUES):
         return list(BLUES[:count])
-    return [to_hex(c) for c in colormaps["Blues_r"](np.linspace(0.05, 0.65, count))]
+    return [to_hex(c) for c in mpl.colormaps["Blues_r"](np.linspace(0.05, 0.65, count))]
 
 
-class Figure(Picture):
-    """A picture of the book: displays itself in a notebook, with a trace of what it draws."""
+def png(figure: Canvas, dots: int) -> bytes:
+    """Return the figure as a PNG with so many dots per inch, without Matplotlib's version in it."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=dots, metadata={"Software": "iclcore"})
+    return file.getvalue()
 
+
+def canvas(columns: int = 1, rows: int = 1, width: float = 7.2, height: float = 3.4, **grid):
+    """Return a figure and its axes; with ``rows=0`` it has none yet."""
+    figure = Canvas(figsize=(width, height), facecolor="white")
+    return figure, figure.subplots(rows, columns, **grid) if rows else None
+
+
+def levels(
+    axes: Axes,
+    losses: Float[np.ndarray, " levels"],
+    name: str = r"$\mathcal{L}(\mathcal{M}_%d)$",
+    without: tuple[int, ...] = (),
+) -> None:
+    """Draw dashed lines at the losses of the fixed points, each labelled at its right end.
+
+    ``without`` are the numbers of those whose labels would overlap.
+    """
+    for m, loss in enumerate(losses):
+        axes.axhline(loss, label=f"_level {m}", **DASHED)
+        if name and m not in without:
+            axes.annotate(
+                name % m, (1, loss), xycoords=("axes fraction", "data"), xytext=(3, 0),
+                textcoords="offset points", va="center", fontsize=8, color=GREY,
+            )  # fmt: skip
+
+
+def curve(
+    axes: Axes, history: History, name: str = "loss", rate: float | None = None, **style
+) -> None:
+    """Draw one recorded series against steps, or against time at this learning rate."""
+    at = thin(len(history.steps))
+    x = history.steps if rate is None else rate * history.steps
+    axes.plot(x[at], history.series[name][at], **style)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A Matplotlib figure and the sentence that says what it shows.
+
+    It displays itself in a notebook, together with a trace of what it draws.
+    """
+
+    figure: Canvas
+    alt: str
     kind = "a figure"
     suffixes = (".png", ".svg", ".csv")
 
+    def __repr__(self) -> str:
+        return self.alt
+
     def file(self, suffix: str = ".png", about: Mapping[str, Any] | None = None) -> bytes:
-        """As a picture of dots, one of lines, or its numbers; the latter two say what they are ``about``."""
+        """Return it as PNG, as SVG, or its numbers as CSV; the last two name what it is ``about``."""
         choice("suffix", suffix, self.suffixes)
         if suffix == ".csv":
             return table(self.figure, about or {}).encode()
-        return self._svg(about or {}) if suffix == ".svg" else super().file()
+        return self._svg(about or {}) if suffix == ".svg" else png(self.figure, 160)
 
     def _svg(self, about: Mapping[str, Any]) -> bytes:
         """The same bytes each time. Letters are outlines: as text they would be set in another font, and
@@ -100,7 +133,7 @@ class Figure(Picture):
         file = io.StringIO()
         said = {"Date": None, "Title": about.get("figure", self.alt)}
         said["Description"] = "\n".join(f"{name}: {each}" for name, each in about.items()) or None
-        with rc_context({"svg.hashsalt": "iclbook", "svg.fonttype": "path"}):
+        with mpl.rc_context({"svg.hashsalt": "iclbook", "svg.fonttype": "path"}):
             self.figure.savefig(file, format="svg", metadata=said, dpi=300)  # of heat maps
         # it is read out as one picture, by what its alt text says
         head, end, rest = file.getvalue().partition("</title>")

@@ -1,0 +1,244 @@
+"""The flags of each command, with the names of the published code, and what they mean in Python."""
+
+import argparse
+import difflib
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from iclcore import __version__
+from iclcore.checks import BadValue
+from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention
+from iclcore.optimisers import Adam, GradientDescent, Optimizer
+from iclcore.task import SPECTRA, RegressionTask
+
+# Parameters whose flag has another name. Their values are checked by the classes that take them.
+FLAGS = {
+    "dim": "--in_dim",
+    "context": "--seq_len",
+    "outputs": "--out_dim",
+    "in_context": "--icl",
+    "sequences": "--trainset_size",
+    "tests": "--testset_size",
+    "steps": "--epoch",
+    "every_length": "--vary_len",
+    "values": "--track_value",
+    "plans": "--grid",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, and that takes no abbreviated flags."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs, allow_abbrev=False)
+
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of a parameter."""
+    return FLAGS.get(name, f"--{name}")
+
+
+def read(argv: list[str]) -> argparse.Namespace:
+    """Return the flags, and with them the command's ``parser`` and the ``module`` that carries it out."""
+    words = " ".join(argv).replace("=", " ")
+    multihead = words.startswith("train ") and "--model multihead" in words
+    options, unknown = build_parser(multihead).parse_known_args(argv)
+    if options.command == "sweep":
+        options.rest = unknown  # flags of train
+    elif unknown:
+        options.parser.error(unknown_flag(unknown[0], options.parser))
+    return options
+
+
+def unknown_flag(unknown: str, parser: Parser) -> str:
+    """Return the error for a flag that ``parser`` has not, with the one that was perhaps meant."""
+    known = {"learning_rate": "--lr"} | FLAGS  # the last: names in Python
+    known |= {flag.lstrip("-"): flag for flag in parser._option_string_actions}
+    close = difflib.get_close_matches(unknown.split("=")[0].strip("-").replace("-", "_"), known, 1)
+    hint = f"did you mean {known[close[0]]}?" if close else "--help lists the flags"
+    return f"argument {unknown}: is no flag of this command; {hint}"
+
+
+# -- what flags mean ------------------------------------------------------------------------------
+
+
+def given(options: argparse.Namespace, *names: str) -> dict:
+    """Return the flags of these names that have a value; the others keep their defaults in Python."""
+    values = {name: getattr(options, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def task_of(options: argparse.Namespace) -> RegressionTask:
+    names = ("dim", "context", "outputs", "spectrum", "in_context", "every_length")
+    return RegressionTask(**given(options, *names))
+
+
+def optimizer_of(options: argparse.Namespace) -> Optimizer:
+    if options.optimizer == "adam":
+        if options.momentum is not None:
+            raise BadValue("momentum", "goes with --optimizer sgd, not adam, which has its own")
+        return Adam(**given(options, "weight_decay"))
+    return GradientDescent(**given(options, "momentum", "weight_decay"))
+
+
+def model_of(options: argparse.Namespace) -> Model:
+    """Return the model; flags that contradict each other are refused."""
+    mlp = options.model == "mlp"
+    if mlp != options.cubic_feat or (mlp and (options.softmax or options.every_length)):
+        raise BadValue("model", "takes mlp with --cubic_feat, without --softmax and --vary_len")
+    if options.rank != 1 and options.model != "attnS":
+        raise BadValue("rank", f"goes with --model attnS, not {options.model}")
+    shared = given(options, "heads", "init")
+    shared["divisor"] = "tokens" if options.every_length else "one"
+    if mlp:
+        return CubicMLP(**shared)
+    if options.model == "attnM":
+        return MergedAttention(**shared, softmax=options.softmax)
+    return SeparateAttention(**shared, rank=options.rank, softmax=options.softmax)
+
+
+def check_output(name: str, path: Path, force: bool, *suffixes: str) -> None:
+    """Refuse a path that cannot be written to and, without --force, a file that is already there."""
+    if suffixes and path.suffix not in suffixes:
+        ends = " or ".join(suffixes)
+        raise BadValue(name, f"takes a file that ends in {ends}, not {str(path)!r}")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+        unusable = path.exists() and not path.is_file()
+    except OSError:
+        unusable = True
+    if unusable:
+        raise BadValue(name, f"takes a file in a folder to write in, not {str(path)!r}")
+    if path.exists() and not force:
+        raise BadValue(name, f"would overwrite {str(path)!r}; --force allows it")
+
+
+# -- the flags of each command --------------------------------------------------------------------
+
+
+def build_parser(multihead: bool = False) -> Parser:
+    """Return the parser of all commands; ``train --model multihead`` has flags of its own."""
+    parser = Parser(prog="iclcore", epilog="The book's figures: python -m iclbook figure.")
+    parser.add_argument("--version", action="version", version=f"iclcore {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
+
+    text = "--model multihead has flags of its own: --model multihead --help lists them."
+    train = commands.add_parser("train", help="the published experiment, exactly", epilog=text)
+    (multihead_flags if multihead else train_flags)(train)
+    add = train.add_argument
+    add("--save", type=Path, metavar="F.csv", help="the curve, a row per step; F.npz: weights too")
+    add("--json", type=Path, metavar="F.json", help="settings, versions, seconds, final loss")
+    add("--show", action="store_true", help="open a window, or save a picture if there is none")
+    add("--force", action="store_true", help="overwrite files that are already there")
+    train.set_defaults(parser=train, module="heads" if multihead else "train")
+
+    text = "All other flags are those of train (train --help) and hold for every run."
+    sweep = commands.add_parser("sweep", help="all runs of a grid over these flags", epilog=text)
+    add = sweep.add_argument
+    add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help="flags with lists or ranges")
+    add("--out", required=True, type=Path, metavar="FOLDER", help="runs, table.csv and figure.png")
+    add("--jobs", type=int, help="runs at a time on this machine (its cores)")
+    add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
+    sweep.set_defaults(parser=sweep, module="sweep")
+
+    text = (
+        "plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp "
+    )
+    text += (
+        "on white input. head_value: attnS of rank 1 with one output, learning eigenvector index."
+    )
+    theory = commands.add_parser("theory", help="the formulas for these flags, as CSV", epilog=text)
+    problem_flags(theory)
+    add = theory.add_argument
+    add("--save", type=Path, metavar="F.csv", help="write a file instead of to the terminal")
+    add("--force", action="store_true", help="overwrite a file that is already there")
+    theory.set_defaults(parser=theory, module="theory", lr=0.001)
+    return parser
+
+
+def problem_flags(parser: Parser) -> None:
+    """Add the flags that name a task and a model."""
+    add = parser.add_argument
+    add("--model", choices=("attnM", "attnS", "mlp"), default="attnM", help="attnM by default")
+    add("--heads", "--head_num", "--head", type=int, default=1, help="heads (1)")
+    add("--rank", "--KQ_dim", type=int, default=1, help="rank of key and query, of attnS (1)")
+    add("--init", type=float, default=0.01, help="scale of the initial weights (0.01)")
+    add("--in_dim", dest="dim", type=int, help="dimension D of x (4)")
+    add("--out_dim", dest="outputs", type=int, help="dimension of y (1)")
+    add("--seq_len", dest="context", type=context(2), metavar="T", help="tokens and query (32)")
+    one = parser.add_mutually_exclusive_group().add_argument
+    one("--spectrum", choices=SPECTRA, help="eigenvalues: like d (linear, default), 1/d, or equal")
+    one("--white_cov", dest="spectrum", action="store_const", const="white", help="all equal")
+    add("--vary_len", dest="every_length", action="store_true", help="mean over context lengths")
+    add("--epoch", dest="steps", type=int, default=6001, help="steps (6001)")
+    add("--lr", type=float, help="learning rate (0.001)")
+    add("--softmax", action="store_true", help="softmax of the scores")
+    add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
+
+
+def train_flags(parser: Parser) -> None:
+    """Add the flags of a run, which a sweep takes too, of all models but multihead."""
+    problem_flags(parser)
+    add = parser.add_argument
+    add("--data", metavar="F.npz", help="arrays of your own: x (P, T, D), y (P, T) or (P, T, O)")
+    add("--icl", dest="in_context", type=float, help="share of sequences with an own task (1)")
+    add("--trainset_size", dest="sequences", type=sequence_count, help="sequences (5000), or inf")
+    add("--testset_size", "--testset", dest="tests", type=int, help="sequences per test set (0)")
+    add("--track_value", dest="values", action="store_true", help="record each head's value weight")
+    add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd by default")
+    add("--momentum", type=float, help="as in torch.optim.SGD (0)")
+    add("--weight_decay", type=float, help="as in torch.optim: added to the gradient (0)")
+    add(
+        "--engine", default="auto", help="auto, moments, population, softmax, autograd or published"
+    )
+    add("--seed", type=int, default=10, help="same seed, same curve (10)")
+
+
+def multihead_flags(parser: Parser) -> None:
+    """Add the flags of a run of multihead."""
+    add = parser.add_argument
+    add("--model", choices=("multihead",), help="multi-head softmax attention on several tasks")
+    add("--tasks", type=int, help="number I of tasks (3)")
+    add("--heads", "--head_num", "--head", type=int, help="heads H (one per task)")
+    add("--dims", type=whole_numbers, default=[10], metavar="d,...", help="inputs per task (10)")
+    add("--in_dim", dest="dim", type=int, help="all inputs, only to check: the sum of --dims")
+    add("--seq_len", dest="context", type=context(3), default=100, metavar="T", help="L + 1 (101)")
+    add("--noise", type=float, default=0.0, help="variance of the labels' noise (0)")
+    add("--signal", type=numbers, metavar="s,...", help="power of the noiseless labels (their d)")
+    text = "head i leans to task i; log-normal; or the authors' start, draws and loss, a mean over tasks"
+    add("--start", choices=("aligned", "random", "published"), default="aligned", help=text)
+    add("--width", type=int, help="rows d_e of key and query (all inputs)")
+    add("--batch", type=int, default=256, help="fresh contexts at each step (256)")
+    add("--epoch", dest="steps", type=int, help="steps, with --lr (without both: figure 1's 1,600)")
+    add("--lr", type=float, help="learning rate, with --epoch")
+    add("--engine", choices=("full", "spectral"), default="full", help="full by default")
+    add("--track_value", dest="values", action="store_true", help="record omega and mu")
+    add("--seed", type=int, default=0, help="same seed, same curve (0)")
+
+
+def context(least: int) -> Callable[[str], int]:
+    """Return an argparse type that turns a number of tokens into that before the query, the context."""
+
+    def tokens(text: str) -> int:
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"takes at least {least} tokens, not {text}")
+        return int(text) - 1
+
+    return tokens
+
+
+def sequence_count(text: str) -> float:
+    return math.inf if text == "inf" else int(text)
+
+
+def whole_numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]

@@ -1,0 +1,61 @@
+"""The base class of the engines, and two helpers that turn weights into one vector and back."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from iclcore.models import Model, Weights
+from iclcore.optimisers import PLAIN
+
+
+class Engine:
+    """An engine moves the arrays of ``weights`` in place, one step of the optimizer after another.
+
+    ``train`` is the data whose loss falls, and ``tests`` are further data on which the error is measured.
+    ``views`` are the factors (W, v) or (K, Q, v) of the model: views of those weights that reach the
+    prediction. ``floor`` is the least loss that can be reached, if the engine knows it.
+    """
+
+    floor: float | None = None
+
+    def __init__(
+        self, model: Model, weights: Weights, train, tests: list, lr: float, optimizer=PLAIN
+    ):
+        self.model, self.given, self.lr, self.optimizer = model, weights, lr, optimizer
+        self.views = model.factors(weights, train.dim)
+        for view in self.views:
+            if not any(np.shares_memory(view, array) for array in weights.values()):
+                raise TypeError(f"{type(model).__name__}.factors must return views of the weights")
+        self.prepare(train, tests)
+
+    def prepare(self, train, tests: list) -> None:
+        """Compute what the steps need from the data."""
+        raise NotImplementedError
+
+    def load(self) -> None:
+        """Compile the loop, or load it from numba's cache, by running over no steps."""
+        self.advance(0)
+
+    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Take ``steps`` steps; return losses (steps,), test errors (steps, tests) and values (steps, H).
+
+        Each row is from before its step. A loss that is not finite is the last one returned.
+        """
+        raise NotImplementedError
+
+    @property
+    def weights(self) -> Weights:
+        """The weights as they are now. An engine that works in other axes turns them back here."""
+        return self.given
+
+
+def flat(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Return all numbers of some arrays as one vector."""
+    return np.concatenate([np.ravel(part) for part in parts], dtype=float)
+
+
+def parted(vector: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return views of a vector, from its first entry on, in the shapes of the arrays ``like``."""
+    ends = np.cumsum([array.size for array in like])
+    parts = np.split(vector[: ends[-1]], ends[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, like, strict=True)]

@@ -1,0 +1,297 @@
+"""Train many models, in threads of this process or on a Dask cluster, and keep every run in a folder.
+
+    plan = Plan(RegressionTask(dim=4), SeparateAttention(heads=4), steps=2000, lr=0.02)
+    swept = sweep(grid(plan, rank=(1, 2), seed=range(24)), "runs", jobs=2)
+
+``Plan``: everything that a run depends on. ``grid``: a plan with every combination of values.
+``carry_out(plan, progress=None)``: train one plan and return its History.
+``sweep(plans, folder, jobs=None, scheduler=None)``: train what the folder does not have yet and return a
+``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and KeyboardInterrupt
+after Ctrl-C; the last two say in one line how many runs are kept.
+``executor(jobs, scheduler)``: the concurrent.futures executor that a sweep uses. ``distinct``: plans by name.
+
+The folder has ``runs/NAME.npz`` for each run, where the name is a hash of all that the run depends on, so
+that a second sweep trains only what is missing; and ``table.csv`` and ``table.parquet``.
+"""
+
+import asyncio
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from itertools import islice
+from pathlib import Path
+from threading import Event, Lock
+from types import SimpleNamespace
+
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from iclcore.checks import BadValue, whole
+from iclcore.extras import needs
+from iclcore.files import DamagedFile, write_whole
+from iclcore.history import History
+from iclcore.sweep_plan import Plan, carry_out, distinct, grid
+from iclcore.trainer import delayed_interrupt
+from iclcore.versions import versions
+
+__all__ = ["ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
+
+SUBMITTED = 1000  # runs that wait at an executor at a time: more than a cluster has workers
+ANSWER_SECONDS = 2  # that a scheduler has to answer
+LOOK_SECONDS = 0.2  # between looks at whether Ctrl-C was pressed
+
+
+class ClusterLost(Exception):
+    """The Dask scheduler went away during a sweep."""
+
+
+# -- where runs are carried out -------------------------------------------------------------------
+
+
+@contextmanager
+def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
+    """Yield a concurrent.futures executor: ``jobs`` threads, or the workers of a Dask scheduler.
+
+    Threads are as many as the machine has cores, if no number is given. What they call computes on one
+    thread each, so that results do not depend on the number of cores. An error inside cancels what waits.
+    """
+    if scheduler is not None:
+        with _client(scheduler) as client:
+            yield client.get_executor(pure=False)
+        return
+    jobs = os.cpu_count() if jobs is None else whole("jobs", jobs)
+    with _one_thread(), ThreadPoolExecutor(jobs) as threads:
+        try:
+            yield threads
+        except BaseException:
+            threads.shutdown(cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let BLAS use one thread, and torch too: the order of their sums depends on the number of threads.
+
+    Torch has a number for each thread that has begun to use it, and one for those that will.
+    """
+    import scipy.linalg  # noqa: F401, because a limit holds for the libraries that are loaded
+
+    try:
+        import torch
+    except ModuleNotFoundError:
+        torch = SimpleNamespace(get_num_threads=lambda: 1, set_num_threads=lambda number: None)
+    threads = torch.get_num_threads()
+    with threadpool_limits(1):
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+_lock = Lock()
+
+
+@cache
+def _worker_of_one_thread() -> ExitStack:
+    """Let this process, a worker of a cluster, use one thread as long as it lives."""
+    stack = ExitStack()
+    stack.enter_context(_one_thread())
+    return stack
+
+
+def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
+    """Carry out a plan on a worker of a cluster, to the same bits as in a thread of this process."""
+    if versions() != wanted:
+        raise RuntimeError(f"this worker has other versions, {versions()}")
+    with _lock:
+        _worker_of_one_thread()
+    return carry_out(plan, lambda steps: None)
+
+
+def _client(scheduler: str):
+    """Return a Dask client that is connected to a scheduler."""
+    with needs("cluster"):
+        from distributed import Client
+
+    with ThreadPoolExecutor(1) as other:  # a notebook's own thread has an event loop that runs
+        if not other.submit(asyncio.run, _is_scheduler(scheduler)).result():
+            takes = "takes the address of a Dask scheduler, as tcp://HOST:PORT; none answers at"
+            raise BadValue("scheduler", f"{takes} {scheduler}")
+    for part in (
+        "client",
+        "batched",
+    ):  # that the scheduler is gone is told in one line, by the sweep
+        logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
+    return Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
+
+
+async def _is_scheduler(address: str) -> bool:
+    """Return whether a Dask scheduler answers. A client would wait for ever for a server that is silent."""
+    from distributed.core import rpc
+
+    try:
+        async with rpc(address) as there:
+            answer = await asyncio.wait_for(there.identity(), ANSWER_SECONDS)
+        return answer["type"] == "Scheduler"
+    except Exception:  # whatever else may be at that address, and say
+        return False
+
+
+# -- many runs ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False)
+class Swept:
+    """What a sweep left in its folder.
+
+    runs: the plans by name. rows: their rows of the table, in the same order. reused: how many of them the
+    folder had before.
+    """
+
+    folder: Path
+    runs: dict[str, Plan]
+    rows: dict[str, dict]
+    reused: int
+
+    def __repr__(self) -> str:
+        counts = {how: len(self.ended(how)) for how in ("finished", "diverged", "failed")}
+        ends = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+        return f"Swept({len(self.runs)} runs in {self.folder}: {ends})"
+
+    def ended(self, how: str) -> list[Plan]:
+        """Return the plans whose runs "finished", "diverged" or "failed"."""
+        return [self.runs[name] for name, row in self.rows.items() if row["ended"] == how]
+
+    @cached_property
+    def axes(self) -> list[str]:
+        """The settings in which the runs differ."""
+        rows = [plan.row for plan in self.runs.values()]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return [name for name in names if len({row.get(name) for row in rows}) > 1]
+
+    def file(self, plan: Plan) -> Path:
+        """Return the path of a run's file."""
+        return self.folder / "runs" / f"{plan.name}.npz"
+
+    def history(self, plan: Plan) -> History:
+        """Read a run's history from its file."""
+        return History.from_npz(self.file(plan))
+
+    def table(self):
+        """Return a pyarrow table with a row for each run: its settings, how it ended, its last errors."""
+        import pyarrow as pa
+
+        names = dict.fromkeys(column for row in self.rows.values() for column in row)
+        return pa.table({n: [row.get(n) for row in self.rows.values()] for n in names})
+
+
+def sweep(
+    plans: Sequence[Plan],
+    folder: str | Path,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+) -> Swept:
+    """Train the plans of which ``folder`` has no finished run yet, and write the table of all of them.
+
+    They are trained by ``jobs`` threads, or by the workers of a Dask ``scheduler``: to the same bytes. A run
+    that fails or diverges is told in one line, and the others go on. A sweep that ends early, in whatever
+    way, keeps the runs that were finished, and the next call goes on from there.
+    """
+    runs, rows, folder = distinct(plans), {}, Path(folder)
+    with needs("cluster"):
+        from pyarrow import csv, parquet
+    swept = Swept(folder, runs, rows, 0)
+    for name, plan in runs.items():
+        with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
+            rows[name] = _row(plan, swept.history(plan))
+    swept = replace(swept, reused=len(rows))
+    if missing := [plan for name, plan in runs.items() if name not in rows]:
+        _train(missing, swept, jobs, scheduler)
+    swept = replace(swept, rows={name: rows[name] for name in runs})
+    table = swept.table()
+    write_whole(folder / "table.csv", lambda file: csv.write_csv(table, file))
+    write_whole(folder / "table.parquet", lambda file: parquet.write_table(table, file))
+    return swept
+
+
+def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:
+    """Train the plans, write each run when it is done, and add its row to those of ``swept``."""
+    groups: dict[tuple, list[Plan]] = {}
+    for plan in plans:
+        groups.setdefault(plan.draw, []).append(plan)
+    waiting = (plan for group in groups.values() for plan in group)
+    pending: dict[Future, Plan] = {}
+    stopping = Event()
+
+    def stop_run(_steps: int) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+
+    task = partial(carry_out, progress=stop_run)
+    if scheduler is not None:
+        task = partial(_on_worker, versions())
+    with warnings.catch_warnings(), delayed_interrupt() as interrupted, ExitStack() as stack:
+        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table has what train says
+        warnings.filterwarnings("ignore", "Sending large graph")  # sequences of one's own
+        pool = stack.enter_context(executor(jobs, scheduler))
+        (swept.folder / "runs").mkdir(parents=True, exist_ok=True)
+        bar = tqdm(total=len(swept.runs), initial=swept.reused, unit=" runs", disable=None)
+        stack.enter_context(bar)
+        stack.callback(stopping.set)
+        try:
+            while not interrupted.is_set():
+                for plan in islice(waiting, SUBMITTED - len(pending)):
+                    pending[pool.submit(task, plan)] = plan
+                if not pending:
+                    return
+                for future in wait(pending, LOOK_SECONDS, FIRST_COMPLETED).done:
+                    _keep(pending.pop(future), future, swept)
+                    bar.update()
+            raise KeyboardInterrupt
+        except (KeyboardInterrupt, CancelledError) as error:
+            kept = len(swept.rows) - len(swept.ended("failed"))
+            line = (
+                f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}; run again to go on"
+            )
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(line) from None
+            raise ClusterLost(f"the Dask scheduler at {scheduler} is gone: {line}") from None
+
+
+def _keep(plan: Plan, future: Future, swept: Swept) -> None:
+    """Write the run of a future and add its row; tell in one line if it failed or diverged."""
+    if error := future.exception():
+        row = {"run": plan.name, **plan.row, "ended": "failed"}
+        end = f"failed: {type(error).__name__}: {error}"
+    else:
+        history = future.result()
+        if history.ended == "interrupted":
+            return
+        replace(history, seconds={}).to_npz(swept.file(plan))  # so the same run is the same file
+        row, end = _row(plan, history), f"diverged at step {history.steps[-1]}"
+    swept.rows[plan.name] = row
+    if row["ended"] != "finished":
+        shown = ", ".join(f"{name}={row.get(name)}" for name in swept.axes)
+        tqdm.write(f"run {plan.name} ({shown}) {end}".splitlines()[0], file=sys.stderr)
+
+
+def _row(plan: Plan, history: History) -> dict:
+    """Return a run's row of the table: its settings, how it ended, the errors before its last step."""
+    errors = {name: float(a[-1]) for name, a in history.series.items() if a.ndim == 1}
+    end = {"ended": history.ended, "recorded": len(history.loss), "floor": history.floor}
+    return {"run": plan.name, **plan.row, **end, "first_rise": history.first_rise, **errors}

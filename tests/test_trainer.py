@@ -252,10 +252,7 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
             "snapshots takes",
         ),
         (lambda: Sequences(np.ones((2, 1, 1)), np.ones((2, 1, 1))), "at least 2 tokens"),
-        (
-            lambda: train(MergedAttention(), Sequences(*np.full((2, 2, 3, 1), np.nan)), 5, 0.1),
-            "x takes finite",
-        ),
+        (lambda: Sequences(*np.full((2, 2, 3, 1), np.nan)), "x takes finite numbers"),
         (
             lambda: train(
                 MergedAttention(), TASK.sample(3), 5, 0.1, start=MergedAttention().start(2)

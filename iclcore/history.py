@@ -60,9 +60,7 @@ class History:
     def __repr__(self) -> str:
         """Return on one line what was run, how it ended, and where its loss first rose."""
         settings = ", ".join(
-            f"{name}({', '.join(f'{k}={short(v)}' for k, v in value.items())})"
-            if isinstance(value, dict)
-            else f"{name} {value}"
+            f"{name}{short(value)}" if isinstance(value, dict) else f"{name} {value}"
             for name, value in self.settings.items()
         )
         rise = self.first_rise
@@ -129,12 +127,13 @@ class History:
         """Return the object whose class, one of these, is named in the settings."""
         for name in classes.keys() & self.settings:
             return classes[name](**self.settings[name])
-        known = {*MODELS, *OPTIMIZERS, "RegressionTask", "MultiTask"}
-        unknown = [n for n, v in self.settings.items() if isinstance(v, dict) and n not in known]
-        reason = "this run has none"
+        objects = {name for name, value in self.settings.items() if isinstance(value, dict)}
+        unknown = objects - {*MODELS, *OPTIMIZERS, "RegressionTask", "MultiTask"}
         if unknown:
-            reason = f"this run is of {', '.join(unknown)}: import the module that defines it"
-        raise ValueError(f"{what}: {reason} (known are {', '.join(classes)})")
+            raise ValueError(
+                f"{what}: this run has {unknown}, a class that nobody has imported here"
+            )
+        raise ValueError(f"{what}: this run has none; what it has is in its settings")
 
     @property
     def lr(self) -> float:
@@ -251,6 +250,8 @@ class History:
 
 def short(value: object) -> str:
     """Return a setting as text, with four digits of each number."""
+    if isinstance(value, dict):
+        return f"({', '.join(f'{name}={short(field)}' for name, field in value.items())})"
     if isinstance(value, list):
         return f"[{', '.join(map(short, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else repr(value)

@@ -194,7 +194,7 @@ def of_population(task: RegressionTask, model: Model, labels: str | None = None)
 
     ``labels`` asks for the sequences of one kind alone: those whose labels come from their ``own`` W, those
     whose labels come from the W that they have in common (``shared``), or those whose context has ``noise``
-    for labels and only the answer comes from the common W.
+    for labels and only the answer comes from the common W. Such moments have no task.
     """
     if labels is not None:
         choice("labels", labels, LABELS)
@@ -210,10 +210,8 @@ def _of_population(
     def of(labels: str) -> Moments:
         return Moments(*population_averages(task, layout.places, divisor, labels), layout)
 
-    if labels is not None:
-        # sequences of the shared W alone are no task
-        known = {"own": replace(task, in_context=1.0), "noise": replace(task, in_context=0.0)}
-        return replace(of(labels), task=known.get(labels))
+    if labels:
+        return of(labels)
     if task.in_context in (0, 1):
         return replace(of("own" if task.in_context else "noise"), task=task)
     parts = [(task.in_context, of("own")), (1 - task.in_context, of("shared"))]

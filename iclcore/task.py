@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +16,6 @@ from numpy.typing import ArrayLike
 
 from iclcore import checks
 from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
-
-if TYPE_CHECKING:
-    from iclcore.models import Model, Weights
 
 ORTHOGONAL = 1e-6  # eigenvectors in float32 are orthogonal to within this
 SPECTRA = ("linear", "power", "white")
@@ -58,7 +55,7 @@ class Sequences:
 
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
     each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if
-    that is known. ``starts`` returns the initial weights of a model, for a published draw.
+    that is known. For a published draw, ``starts`` returns the initial weights of a model.
     """
 
     x: ArrayLike
@@ -66,7 +63,7 @@ class Sequences:
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
-    starts: "Callable[[Model], Weights] | None" = field(default=None, repr=False)
+    starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
 
     def __post_init__(self) -> None:

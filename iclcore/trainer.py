@@ -131,7 +131,7 @@ def delayed_interrupt() -> Iterator[Event]:
     """
     before = signal.getsignal(signal.SIGINT)
     main = current_thread() is main_thread()
-    if not main or before in (signal.SIG_IGN, None):  # under nohup Ctrl-C stays ignored
+    if not main or before in (signal.SIG_IGN, None):  # a script's background job ignores Ctrl-C
         yield Event()
         return
     event = before if isinstance(before, _Interruption) else _Interruption()

@@ -29,6 +29,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import ExitStack, contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
@@ -43,11 +44,11 @@ from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
 from iclcore.history import History
-from iclcore.sweep_plan import Plan, carry_out, distinct, grid
+from iclcore.sweep_plan import MOST_PLANS, Plan, carry_out, distinct, grid
 from iclcore.trainer import delayed_interrupt
 from iclcore.versions import versions
 
-__all__ = ["ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
+__all__ = ["MOST_PLANS", "Plan", "carry_out", "distinct", "executor", "grid", "sweep"]
 
 SUBMITTED = 1000  # runs that wait at an executor at a time: more than a cluster has workers
 ANSWER_SECONDS = 2  # that a scheduler has to answer
@@ -119,7 +120,8 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     with _lock:
         _worker_of_one_thread()
-    return carry_out(plan, lambda steps: None)
+    # Arrays come at odd addresses, where NumPy adds in another order: those of a copy do not.
+    return carry_out(deepcopy(plan), lambda steps: None)
 
 
 def _client(scheduler: str):

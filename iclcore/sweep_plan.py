@@ -26,7 +26,7 @@ from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import Progress, train
 from iclcore.versions import PACKAGES, versions
 
-MOST_RUNS = 100_000  # a grid of more is a slip of the finger
+MOST_PLANS = 100_000  # a grid of more is a slip of the finger
 # The code of classes from these packages is known by the packages' versions.
 VERSIONED = {"iclcore", *PACKAGES, *sys.stdlib_module_names}
 
@@ -181,8 +181,8 @@ def grid(plan: Plan, **axes: Collection) -> list[Plan]:
             raise BadValue(name, f"goes without {having[0]}, which it is a part of")
         if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
             raise BadValue(name, f"takes a list of values in a grid, not {checks.shown(values)}")
-    if (count := prod(map(len, axes.values()))) > MOST_RUNS:
-        raise BadValue("grid", f"takes at most {MOST_RUNS:,} runs, not {count:,}")
+    if (count := prod(map(len, axes.values()))) > MOST_PLANS:
+        raise BadValue("grid", f"takes at most {MOST_PLANS:,} runs, not {count:,}")
     plans = []
     for combination in product(*axes.values()):
         changed: dict[str, dict] = {"model": {}, "data": {}, "plan": {}}

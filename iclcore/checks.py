@@ -114,11 +114,8 @@ def numbers(name: str, value: Any) -> np.ndarray:
 def enough_to_whiten(name: str, sequences: int, dim: int) -> int:
     """Check that the covariance of so many task vectors has full rank, so that they can be whitened."""
     if 0 < sequences <= dim:
-        raise BadValue(
-            name,
-            f"takes at least {dim + 1} sequences, so that task vectors of dimension {dim} can be whitened, "
-            f"not {sequences}",
-        )
+        takes = f"takes at least {dim + 1} sequences, to whiten task vectors of dimension {dim}"
+        raise BadValue(name, f"{takes}, not {sequences}")
     return sequences
 
 
@@ -129,6 +126,3 @@ def fits_in_memory(name: str, size: int) -> None:
         if size > memory:
             needed, there = f"{size / 1e9:.3g} GB", f"{memory / 1e9:.3g} GB"
             raise BadValue(name, f"takes less: this needs {needed} and the machine has {there}")
-
-
-said, share = shown, fraction  # until the other modules have the new names

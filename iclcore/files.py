@@ -27,7 +27,7 @@ def reading(path: str | Path, what: str) -> Iterator[None]:
         raise DamagedFile(f"{path}: is no {what}, or is damaged: {reason}") from None
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+def read_npz(path: str | Path) -> dict[str, np.ndarray]:
     """Return all arrays of an npz file, or raise DamagedFile. Pickled objects are never loaded."""
     with open(path, "rb") as file, reading(path, "npz file of arrays"):
         stored = np.load(file, allow_pickle=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
-from iclcore.files import read_arrays, reading, write_whole
+from iclcore.files import read_npz, reading, write_whole
 from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
 from iclcore.task import RegressionTask
@@ -226,7 +226,7 @@ class History:
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
         """Return the run in an npz file, or raise DamagedFile."""
-        arrays = read_arrays(path)
+        arrays = read_npz(path)
         with reading(path, "npz file of a run"):
             record = json.loads(arrays["record"].item())
             groups: dict[str, Arrays] = {group: {} for group in GROUPS}

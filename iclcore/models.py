@@ -234,6 +234,3 @@ def predictor(factors: Factors) -> np.ndarray:
     if v.shape[-2] != 1:
         raise BadValue("outputs", f"takes 1 for a predictor, not {v.shape[-2]}")
     return np.einsum("...hda,...h->...ad", w[..., : w.shape[-2]], v[..., 0, -1])
-
-
-unscored = scoring_gradients  # until the engines have the new name

@@ -14,18 +14,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from iclcore.checks import (
-    BadValue,
-    choice,
-    fits_in_memory,
-    fraction,
-    least,
-    numbers,
-    positive,
-    shown,
-    switch,
-    whole,
-)
+from iclcore import checks
+from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
 
 if TYPE_CHECKING:
     from iclcore.models import Model, Weights
@@ -43,7 +33,7 @@ def divide_by(divisor: str, tokens: int) -> int:
 
     ``one`` is the published code, ``context`` the 1/N of the paper, ``tokens`` the published ``--vary_len``.
     """
-    choice("divisor", divisor, DIVISORS)
+    checks.choice("divisor", divisor, DIVISORS)
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
@@ -78,13 +68,12 @@ class Sequences:
     task: "RegressionTask | None" = None
     starts: "Callable[[Model], Weights] | None" = field(default=None, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
-    finite = True  # until no module asks for it
 
     def __post_init__(self) -> None:
         x, y = numbers("x", self.x), numbers("y", self.y)
         if y.ndim == 2:
             y = y[:, :, None]
-        switch("every_length", self.every_length)
+        checks.switch("every_length", self.every_length)
         if x.ndim != 3 or not x.shape[0] or x.shape[1] < 2 or not x.shape[2]:
             raise BadValue(
                 "x", f"takes the shape (P, T, D) with at least 2 tokens a sequence, not {x.shape}"
@@ -199,18 +188,18 @@ class RegressionTask:
             object.__setattr__(self, "dim", 4 if named else len(spectrum))
         for name in ("dim", "context", "outputs"):
             whole(name, getattr(self, name))
-        fraction("in_context", self.in_context)
-        least("noise", self.noise)
+        checks.fraction("in_context", self.in_context)
+        checks.least("noise", self.noise)
         whole("seed", self.seed, least=0)
-        switch("every_length", self.every_length)
+        checks.switch("every_length", self.every_length)
         order = slice(None)
         if named:
-            choice("spectrum", spectrum, SPECTRA)
+            checks.choice("spectrum", spectrum, SPECTRA)
         elif len(spectrum) != self.dim:
             raise BadValue("spectrum", f"takes {self.dim} eigenvalues, not {len(spectrum)}")
         else:
             for value in spectrum:
-                positive("spectrum", float(value))
+                checks.positive("spectrum", float(value))
             order = np.argsort(-spectrum, kind="stable")
             object.__setattr__(self, "spectrum", tuple(spectrum[order].tolist()))
         if self.basis is not None:

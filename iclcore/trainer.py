@@ -13,7 +13,7 @@ from threading import Event, current_thread, main_thread
 import numpy as np
 from tqdm import tqdm
 
-from iclcore.checks import SINGLE, BadValue, instance, numbers, positive, said, whole
+from iclcore.checks import SINGLE, BadValue, instance, numbers, positive, shown, whole
 from iclcore.engines import ENGINES, choose
 from iclcore.engines.base import Engine
 from iclcore.history import History, describe
@@ -131,7 +131,7 @@ def delayed_interrupt() -> Iterator[Event]:
     """
     before = signal.getsignal(signal.SIGINT)
     main = current_thread() is main_thread()
-    if not main or before in (signal.SIG_IGN, None):  # under nohup Ctrl-C stays ignored
+    if not main or before in (signal.SIG_IGN, None):  # a script's background job ignores Ctrl-C
         yield Event()
         return
     event = before if isinstance(before, _Interruption) else _Interruption()
@@ -148,14 +148,14 @@ def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> 
     try:
         chosen = {index(step) for step in snapshots}
     except TypeError:
-        raise BadValue("snapshots", f"takes steps, not {said(snapshots)}") from None
+        raise BadValue("snapshots", f"takes steps, not {shown(snapshots)}") from None
     if chosen and not 0 <= min(chosen) <= max(chosen) <= steps:
-        raise BadValue("snapshots", f"takes steps from 0 to {steps}, not {said(sorted(chosen))}")
+        raise BadValue("snapshots", f"takes steps from 0 to {steps}, not {shown(sorted(chosen))}")
     return chosen
 
 
 def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
-    """Check that the data are finite and fit the engine, the model and each other."""
+    """Check that the data fit the engine, the model and each other."""
     for name in tests:
         if not name.isidentifier() or name in RECORDED or name.rpartition("_")[2].isdigit():
             takes = "takes names that can head a column: no number at the end, and not one of "
@@ -167,8 +167,6 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
         if not isinstance(dataset, accepted):
             takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"
             raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}")
-        if isinstance(dataset, Sequences) and not dataset.finite:
-            raise BadValue(name, "takes finite numbers; at least one is not")
         if (dataset.dim, dataset.outputs) != (data.dim, data.outputs):
             takes = f"takes sets of data's dim and outputs, {data.dim} and {data.outputs}"
             raise BadValue("tests", f"{takes}; {name} has {dataset.dim} and {dataset.outputs}")

@@ -8,7 +8,7 @@ import said
 
 from iclcore.cli.flags import build_parser
 from iclcore.models import MergedAttention
-from iclcore.sweep.plan import Plan
+from iclcore.sweep import Plan
 from iclcore.task import RegressionTask
 
 PAGE = (Path(__file__).resolve().parent.parent / "book" / "claims.md").read_text()

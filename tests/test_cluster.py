@@ -21,9 +21,8 @@ from test_sweep import files
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, versions
 from iclcore.cli import main
-from iclcore.sweep import sweep, workers
+from iclcore.sweep import Plan, grid, sweep, workers
 from iclcore.sweep.chunks import sampled_moments
-from iclcore.sweep.plan import Plan, grid
 from iclcore.sweep.workers import Cluster, NoCluster, WorkersDied
 
 BASE = Plan(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)

@@ -261,7 +261,7 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_drawn(
 ):
     monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
     monkeypatch.chdir("/proc")
-    said = "takes a file in a folder to write in, not 'one.unit.png'"
+    said = "argument --save: takes a file in a folder to write in, not 'one.unit.png'"
     assert refused(capsys, "one.unit", *one_chapter) == (2, said)
 
 

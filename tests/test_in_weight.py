@@ -1,4 +1,4 @@
-"""Mixtures of in-context and in-weight sequences: their averages, growth and optimum, without a chapter."""
+"""Mixtures of in-context and shared sequences: their averages, growth and optimum."""
 
 from dataclasses import replace
 
@@ -16,12 +16,12 @@ WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1
 
 @pytest.mark.parametrize("spectrum", ["white", "power"])
 @pytest.mark.parametrize("dim", [2, 5])
-def test_rates_of_each_kind_alone(dim, spectrum):
+def test_rates_of_unmixed_sequences(dim, spectrum):
     task = RegressionTask(dim=dim, context=300, spectrum=spectrum)
     parts = in_weight.populations(task, MODEL)
     context, weights = in_weight.unmixed_rates(task)
     close(np.linalg.norm(in_weight.pull_matrix(parts.in_context), 2), context)
-    # what the query itself has in S is a part of order 1/N
+    # the query's own part of S is of order 1/N
     close(
         np.linalg.norm(in_weight.pull_matrix(parts.shared), 2) / weights, 1, within=2 / task.context
     )
@@ -29,19 +29,19 @@ def test_rates_of_each_kind_alone(dim, spectrum):
         close(weights / context, 1 + dim)
 
 
-def test_the_optimum_of_a_mixture_is_that_of_its_sequences():
-    """The kinds' averages, put together at a share, against sequences drawn at this share."""
+def test_a_mixture_has_the_averages_of_sequences_drawn_at_its_share():
+    """So its floor is theirs too."""
     task = replace(WHITE, in_context=0.3)
     mixture = in_weight.populations(WHITE, MODEL).mixture(0.3)
     close(mixture.gram, of_population(task, MODEL).gram)
     close(mixture.loss(in_weight.optimum(mixture)), mixture.floor())
     sampled = of_sequences(task.sample(40_000, seed=1), MODEL)
-    # 40,000 sequences: a standard deviation of 0.0011, four times, and 0.0003 for what a fit gains
+    # four standard deviations of 0.0011 for 40,000 sequences, and 0.0003 by which a fit lowers its own loss
     close(mixture.floor(), sampled.floor(), within=0.005)
 
 
-def test_a_mean_of_averages_has_the_task_that_all_its_parts_have():
-    """Or none: its levels would be those of the first."""
+def test_a_mean_of_averages_has_a_task_only_if_all_its_parts_have_the_same():
+    """Otherwise its levels would be computed for the first task."""
     one, two, other = (
         of_sequences(task.sample(9, seed=seed), MODEL)
         for task, seed in ((WHITE, 1), (WHITE, 2), (replace(WHITE, context=5), 1))
@@ -55,10 +55,11 @@ def test_the_floor_rises_with_the_share():
     assert np.all(np.diff([parts.mixture(share).floor() for share in np.arange(1, 101) / 100]) > 0)
 
 
-def test_the_start_dates_the_escape_and_the_pull_orders_it():
-    """From weights so small that σ₁ alone counts. Where a hundredth of the loss has gone the quadratic part
-    is of the order of a hundredth of that: twice as much is 0.1 of a step in which it grows by a fifth,
-    and a line in place of this growth 0.03. Close to the turn on either side the order changes."""
+def test_the_escape_step_and_the_crossover_are_those_of_training():
+    """The weights are so small that σ₁ alone counts. When a hundredth of the loss is gone, the next order
+    is a hundredth of that. Twice as much shifts the step by 0.1, at a growth of a fifth a step; linear
+    interpolation within the step adds 0.03. On either side of the crossover another test error falls
+    first."""
     task = replace(WHITE, dim=2, context=10)
     parts = in_weight.populations(task, MODEL)
     turn = in_weight.crossover_share(parts)
@@ -73,7 +74,7 @@ def test_the_start_dates_the_escape_and_the_pull_orders_it():
         assert measure.ascending(falls) == weights_first
 
 
-def test_errors_are_those_that_a_run_records():
+def test_model_errors_are_those_that_a_run_records():
     parts = in_weight.populations(replace(WHITE, context=5), MODEL)
     run = train(MODEL, parts.mixture(0.3), 301, 0.01, tests=parts.tests, snapshots=[300])
     weights = {name: array[0] for name, array in run.snapshots.items()}
@@ -89,10 +90,10 @@ def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
         errors = parts.errors(in_weight.optimum(parts.mixture(share)))
         close(
             errors["in_weight"], errors["in_context"], within=1e-6
-        )  # the share to 2e-9, times a slope
+        )  # the share is found to 2e-9, and the errors have slopes
         assert share > least
     assert in_weight.equal_error_share(lambda share: {"in_weight": 1.0, "in_context": 0.5}) == 0
-    for step in (0.2, 0.37, 0.61):  # to a tenth of its least, where nothing but halving finds it
+    for step in (0.2, 0.37, 0.61):  # a jump is found by bisection alone, to least/10
         found = in_weight.equal_error_share(
             lambda share: {"in_weight": float(share > step), "in_context": 0.5}  # noqa: B023
         )
@@ -100,7 +101,7 @@ def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
 
 
 def test_the_shared_sequences_of_a_draw():
-    """100 · .29 is a little less than 29, and the published code rounds down."""
+    """In floats 100 · .29 is a little less than 29, and the published code rounds down."""
     draw = published.sample(replace(WHITE, in_context=0.29), 100)
     own = measure.shared(draw)["shared"]
     assert len(own) == 72 and own.task == draw.task

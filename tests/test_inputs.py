@@ -1,4 +1,4 @@
-"""Inputs that are heavy-tailed or correlated along the context: what limits learning."""
+"""Plateau losses for inputs that are heavy-tailed or correlated along the context."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ TASK = RegressionTask(dim=3, context=6, spectrum="power", noise=0.2)
 
 
 def betas(task, kurtosis_two, correlation, count, seed):
-    """β = Σ y x/N, the query and its answer, of inputs √u z with u = 1 or exponential, z an AR(1) chain."""
+    """Return β = Σ y x/N, the query and its answer, for inputs √u z: u is 1 or exponential, z an AR(1)
+    chain."""
     rng = np.random.default_rng(seed)
     root = (task.eigenvectors * np.sqrt(task.eigenvalues)) @ task.eigenvectors.T
     z = rng.standard_normal((count, task.context, task.dim))
@@ -28,7 +29,7 @@ def betas(task, kurtosis_two, correlation, count, seed):
 
 @pytest.mark.parametrize("heavy, correlation", [(True, 0), (False, 0.7), (True, 0.7)])
 def test_levels_of_other_inputs(heavy, correlation):
-    """Drive Λ² and limit C of each eigenvector over 40 draws, in their own standard errors."""
+    """The drive Λ² and the limit C of each eigenvector agree with 40 draws, to four standard errors."""
     basis, lam = TASK.eigenvectors, TASK.eigenvalues
     drives, limits = [], []
     for seed in range(40):
@@ -40,7 +41,7 @@ def test_levels_of_other_inputs(heavy, correlation):
     for samples, exact in ((drives, lam**2), (limits, lam**3 / gains)):
         samples = np.array(samples)
         error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
-        assert (np.abs(samples.mean(axis=0) - exact) < 4 * error).all()  # of 6 numbers; fixed seeds
+        assert (np.abs(samples.mean(axis=0) - exact) < 4 * error).all()  # six numbers, fixed seeds
 
 
 def test_gaussian_inputs_are_a_special_case():
@@ -53,7 +54,7 @@ def test_gaussian_inputs_are_a_special_case():
 def test_correlated_examples_count_as_fewer():
     close(inputs.effective_examples(31), 31)
     close(inputs.effective_examples(31, 1.0), 1)
-    rho = 0.8  # long contexts: (1 − ρ²)/(1 + ρ²) of them, less ρ²-many at the ends
+    rho = 0.8  # in long contexts N (1 − ρ²)/(1 + ρ²), up to the ends
     close(inputs.effective_examples(20_00, rho) / 2000, (1 - rho**2) / (1 + rho**2), within=2e-3)
     fewer = inputs.effective_examples(31, rho)
     lam = RegressionTask().eigenvalues
@@ -68,6 +69,6 @@ def test_correlated_examples_count_as_fewer():
         (RegressionTask(), 0.9, "kurtosis takes"),
     ],
 )
-def test_what_has_no_such_formula_is_refused(task, kurtosis, said):
+def test_tasks_without_this_formula_are_refused(task, kurtosis, said):
     with pytest.raises(ValueError, match=said):
         inputs.plateau_losses(task, kurtosis)

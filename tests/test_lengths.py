@@ -1,4 +1,4 @@
-"""Context lengths: one ridge for many lengths, and the loss of a predictor at every other."""
+"""Context lengths: one ridge predictor for many lengths, and its loss at other lengths."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from iclcore import MergedAttention, RegressionTask, theory, train
 
 @pytest.mark.parametrize("every_length", [False, True])
 def test_learned_is_ridge(every_length):
-    """a_d/b_d of the rates, built up length by length, is one ridge with one effective length."""
+    """a_d/b_d, whose rates are means over the lengths, is a ridge predictor with one effective length."""
     task = RegressionTask(dim=3, context=7, spectrum="power", every_length=every_length)
     ridge = theory.ridge_predictor(task, theory.effective_tokens(task))
     basis = task.eigenvectors
@@ -21,14 +21,14 @@ def test_learned_is_ridge(every_length):
         close(theory.effective_tokens(task), 8)
 
 
-def test_mixture_is_the_mean_over_lengths():
-    """The level that training on all lengths ends on is the mean of its predictor's losses."""
+def test_the_last_level_is_a_mean_over_lengths():
+    """Training on all lengths ends at the mean of its predictor's losses."""
     task = RegressionTask(dim=3, context=7, spectrum="power", every_length=True)
     ridge = theory.ridge_predictor(task, theory.effective_tokens(task))
     losses = theory.losses_at(task, ridge, np.arange(1, 8))
     close(losses.mean(), theory.plateau_losses(task)[-1])
     assert np.all(losses > theory.best_at(task, np.arange(1, 8)))
-    for n in (1, 4, 20):  # at its own length a ridge is the best
+    for n in (1, 4, 20):  # a ridge predictor is the best one at its own length
         own = theory.losses_at(task, theory.ridge_predictor(task, n + 1), np.array([n]))
         close(own, theory.best_at(task, np.array([n])))
 
@@ -47,8 +47,8 @@ def test_losses_at_other_lengths_by_monte_carlo():
 
 
 def test_all_lengths_are_slower_by_the_ratio_of_rates():
-    """Ten times smaller merged weights, on two lengths and on one. Each step multiplies by 1 + 2|a|·lr;
-    what is not yet small when a tenth of the loss has gone is the same for both sizes."""
+    """Compare how much later ten times smaller merged weights escape, on two lengths and on one. A step
+    multiplies small weights by 1 + 2|a| lr, and what follows is the same for both sizes."""
     one = RegressionTask(dim=2, context=2)
     waits = []
     for task in (replace(one, every_length=True), one):
@@ -65,7 +65,8 @@ def test_all_lengths_are_slower_by_the_ratio_of_rates():
 
 
 def test_errors_at_other_lengths_are_those_of_the_formula():
-    """Of a run on one length, exactly the population's M in the end: fresh sequences cut into pieces."""
+    """A run on one length ends at the M of the theory; its errors are measured on pieces of fresh
+    sequences."""
     task = RegressionTask(dim=2, context=9)
     model = MergedAttention(heads=2, init=0.1, divisor="tokens")
     run = train(model, task, 3000, 0.2, seed=1)
@@ -73,5 +74,5 @@ def test_errors_at_other_lengths_are_those_of_the_formula():
     found = measure.errors_at(run, fresh, [1, 4, 9])
     ridge = theory.ridge_predictor(task, theory.effective_tokens(task))
     wanted = theory.losses_at(task, ridge, np.array([1, 4, 9]))
-    # 4,000 sequences: squared errors of twice their mean or less, to four standard errors
+    # four standard errors of 4,000 squared errors, whose spread is at most twice their mean
     close(list(found.values()) / wanted, np.ones(3), within=4 * 2 / np.sqrt(4000) / 2)

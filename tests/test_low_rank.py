@@ -1,4 +1,4 @@
-"""What a head of rank R ≥ 2 does, and how far a sample's first level is off, without a chapter."""
+"""What a head of rank R ≥ 2 does, and how far a sample's first level is off."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from iclcore import RegressionTask, SeparateAttention, published, theory, train
 
 
 def test_heads_fill_up_one_after_the_other():
-    """Rank two, four eigenvectors: the first two in one head, the others in the next."""
+    """With rank two, one head learns the first two of four eigenvectors, and the next head the others."""
     task, model = (
         RegressionTask(dim=4, spectrum="power"),
         SeparateAttention(heads=3, init=1e-3, rank=2),
@@ -24,11 +24,11 @@ def test_heads_fill_up_one_after_the_other():
     assert sorted(held) == [[], [0, 1], [2, 3]]
 
 
-def test_a_head_with_room_waits_for_a_logarithm():
+def test_the_wait_for_a_spare_row_is_logarithmic():
     """Ten times smaller weights lengthen the plateau at M_1 by ln 10 times the predicted slope.
 
-    Where the flow grows by exp(x) in a step, x = 2 a v lr, descent grows by 1 + x. What is left is of the
-    weights' own size, 1e-3 at most.
+    Gradient flow grows by exp(x) in the time of a step, x = 2 a v lr, and gradient descent by 1 + x. The
+    other deviations are of the size of the weights, at most 1e-3.
     """
     task, waits = RegressionTask(dim=2, spectrum=(0.6, 0.4)), []
     lr, levels = 0.1, theory.plateau_losses(task)
@@ -43,11 +43,11 @@ def test_a_head_with_room_waits_for_a_logarithm():
     close(found * np.log1p(x) / x / theory.wait_slope(task, 1, 2, "context"), 1, within=5e-4)
 
 
-def test_of_a_later_head_only_its_own_eigenvectors_count():
-    """M_3 at rank two: the second head has learned e_3, and its value alone sets the pace of e_4.
+def test_only_the_eigenvectors_of_the_same_head_set_the_wait():
+    """At M_3 and rank two the second head has learned e_3, and its value alone sets the growth along e_4.
 
-    The start has the first head full and the second balanced along e_3, with e_4 in its other row, so
-    that the wait for e_3, 1/(2as), is most of the run. Weights of 1e-2 leave a correction of their size.
+    At the start the first head has learned e_1 and e_2, and the second is small and balanced along e_3,
+    with e_4 in its other row. Weights of size 1e-2 leave a correction of that size.
     """
     task, lr, waits = RegressionTask(), 0.1, []
     levels, basis = theory.plateau_losses(task), task.eigenvectors
@@ -71,7 +71,7 @@ def test_of_a_later_head_only_its_own_eigenvectors_count():
     close(slope / theory.wait_slope(task, 3, 2, "context"), 1, within=1e-2)
 
 
-def test_wait_slope_is_not_for_new_heads():
+def test_the_wait_slope_of_a_new_head_is_refused():
     task = RegressionTask(dim=8, spectrum="power")
     for components, rank in ((2, 2), (3, 1), (8, 3)):
         with pytest.raises(ValueError, match="no multiple of the rank"):
@@ -79,8 +79,8 @@ def test_wait_slope_is_not_for_new_heads():
 
 
 def test_head_value_is_where_training_leaves_the_head():
-    """Of two eigenvectors in one head of rank two: v³ is the sum of both gains, but for what
-    gradient descent loses of the balance, in proportion to the learning rate."""
+    """With two eigenvectors in one head, v³ is the sum of both a_d/b_d. Gradient descent does not quite keep
+    |v| = |K| = |Q|, and so it misses this in proportion to the learning rate."""
     task = RegressionTask(dim=2, spectrum=(0.6, 0.4))
     model, gaps = SeparateAttention(heads=1, rank=2, init=5e-3, divisor="context"), []
     for rate in (0.05, 0.005):
@@ -91,7 +91,7 @@ def test_head_value_is_where_training_leaves_the_head():
 
 
 def test_whitened_task_vectors_move_the_top_level_less():
-    """The mean of y_q² over all of a set and over its first quarter, in 3,000 sets of 100."""
+    """Compare means of y_q² over a set and over its first quarter, in 3,000 sets of 100 sequences."""
     task, rng = RegressionTask(dim=3, spectrum=(0.5, 0.3, 0.2)), np.random.default_rng(0)
     sizes, tops, powers = np.array([25, 100]), [], []
     for _ in range(3000):
@@ -102,11 +102,11 @@ def test_whitened_task_vectors_move_the_top_level_less():
         powers.append([(w[:size] ** 2 @ task.eigenvalues).mean() for size in sizes])
     exact = low_rank.first_level_deviation(task, sizes)
     found = np.std(tops, axis=0) / exact
-    # 1.3% is one standard error, and the heavy tails of y⁴ add to it; without the whitening's
-    # share the second would be 0.93
+    # one standard error is 1.3%, and more by the heavy tails of y⁴; without whitening in the formula the
+    # second would be 0.93
     close(found, [1, 1], within=0.02)
-    # the part of wᵀΛw alone, next to 2 tr² + 4 tr Λ² of normal inputs: of a variance of 3,000 the error
-    # is 2.6%, and 1/100 that the set is no larger; of the whole set it is nothing
+    # The part of wᵀΛw alone, beside 2 tr² + 4 tr Λ² of the inputs: a variance over 3,000 sets has an error of
+    # 2.6%, and sets of 100 are finite, which is 1/100. Over the whole set this part is zero.
     own = sizes * exact**2 - 2 - 4 * np.sum(task.eigenvalues**2)
     found = sizes * np.var(powers, axis=0)
     assert abs(found[0] / own[0] - 1) < 3 * 0.026 + 0.01

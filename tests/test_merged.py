@@ -1,4 +1,4 @@
-"""When merged heads drop, and what decides it, without a chapter."""
+"""When the loss of merged heads drops, and what the time of the drop depends on."""
 
 import numpy as np
 import pytest
@@ -26,33 +26,33 @@ def test_a_decade_costs_what_the_growth_rate_says(spectrum):
         count = int(2 * (np.log(1 / size) + 3) / growth / rate)
         run = train(MODEL, task, count, rate, start=start(size, 3))
         times.append(measure.drop_times(run, ends)[0])
-    # A step multiplies by 1 + growth·rate, exactly where weights are small; between two steps the loss is
-    # taken as a line.
+    # A step multiplies small weights by 1 + growth·rate. Between two steps the loss is interpolated linearly.
     wanted = rate * np.log(10) / np.log1p(growth * rate)
     close(times[1] - times[0], wanted, within=growth * rate**2)
     if spectrum == "white":
         c0 = theory.white_start(start(1e-6, 3), 3)
-        # late by a·rate of its time, at most
+        # the run is late by at most the fraction a·rate of its time
         close(times[0], theory.drop_time(task, c0, "context"), within=growth / 2 * rate)
 
 
-def test_what_follows_the_drop_does_not_depend_on_the_start():
-    """From weights a hundred times smaller: all directions later, by the same time."""
+def test_the_course_after_the_drop_does_not_depend_on_the_start():
+    """From weights a hundred times smaller all directions are learned later by the same time."""
     task, halves = RegressionTask(), []
     basis, end = task.eigenvectors, theory.learned(task, "context")
     for size in (1e-3, 1e-5):
         run = train(MODEL, task, 9000, 0.01, start=start(size, 4), snapshots=10)
-        # of shares; in the convention with 1/N M is that of the formulas
+        # the learned fraction of each direction; with the divisor N, M is that of the formulas
         along = np.einsum("id,sij,jd->ds", basis, run.predictors, basis) / end[:, None]
-        halves.append([measure.crossing(run.lr * run.kept, share, 0.5) for share in along])
+        halves.append([measure.crossing(run.lr * run.kept, fraction, 0.5) for fraction in along])
     first, second = np.array(halves)
-    # between snapshots, 0.1 apart, a share is taken as a line: off by 0.1²/8 of what its slope grows by, 0.8
+    # Between snapshots, 0.1 apart, a fraction is interpolated linearly. That errs by 0.1²/8 of its second
+    # derivative, 0.8.
     close(second - first, np.full(4, second[0] - first[0]), within=1e-3)
     assert second[0] - first[0] > 10 and first[3] > 1.5 * first[0]
 
 
-def test_a_sample_pulls_harder_than_its_part_in_the_subspace():
-    """The time that a hundredfold smaller start costs on data is ln 100 over twice the whole pull."""
+def test_a_sample_drives_growth_faster_than_its_part_in_the_subspace():
+    """A hundredfold smaller start costs ln 100 over twice the largest singular value of the whole pull."""
     task = RegressionTask(spectrum="white")
     data = published.sample(task, 500, seed=10)
     whole = pull_matrix(averages(data, MODEL))

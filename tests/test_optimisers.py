@@ -280,14 +280,15 @@ LEVELS = theory.plateau_losses(FOUR)
 
 
 def crossings(run: History, levels=LEVELS) -> list[float]:
-    """The steps at which the loss is halfway from each level to the next."""
+    """Return the steps at which the loss is halfway from each level to the next."""
     below = [run.loss < half for half in (levels[1:] + levels[:-1]) / 2]
     return [int(np.argmax(each)) if each.any() else np.inf for each in below]
 
 
 def test_momentum_scales_time_and_lags():
-    """1/(1 − β) of the rate. Gradients are seen β/(1 − β) steps late while s grows as s²: ds/dt =
-    rs(t − lag)² = rs² (1 − 2r lag s) takes 2 lag · ln 10 = 41 more steps for each decade of growth."""
+    """Momentum β multiplies the rate by 1/(1 − β), and sees gradients lag = β/(1 − β) steps late. While s
+    grows as ds/dt = r s(t − lag)² = rs² (1 − 2r lag s), every decade of growth takes 2 lag · ln 10 = 41
+    more steps."""
     found = []
     for init in (1e-2, 1e-3):
         model = SeparateAttention(heads=4, init=init)
@@ -295,7 +296,7 @@ def test_momentum_scales_time_and_lags():
         heavy = GradientDescent(momentum=0.9)
         run = train(model, FOUR, int(2 / init) + 200, 0.02, seed=1, optimizer=heavy)
         found.append(crossings(run)[0] - 0.1 * crossings(plain)[0])
-    # two steps: each of four crossings is at a whole step, and the next order is lag/wait, 0.06 of the lag
+    # four crossings are rounded to whole steps, and the next order is lag/wait, 0.06 of the 41 steps
     assert abs(found[1] - found[0] - 18 * np.log(10)) < 2 + 0.06 * 41
 
 
@@ -306,19 +307,20 @@ def test_decay_compresses_time():
     rule, levels = GradientDescent(weight_decay=decay), optimisers.decayed_losses(FOUR, decay)
     run = train(model, FOUR, 56_000, 0.02, start=start, optimizer=rule)
     found, told = 0.02 * np.array(crossings(run, levels)), optimisers.decayed_time(times, decay)
-    # what is learned keeps a force of γ/(2s), that share of the drive a that is left
+    # decay shifts the heads that have learned, which leaves a force γ/(2s) beside the drive a of the others
     most = decay / (2 * optimisers.decayed_head_limit(FOUR, decay) * theory.rates(FOUR)[0]).min()
     assert most < 0.01 and np.abs(found / told - 1).max() < most
     late = train(model, FOUR, 20_000, 0.02, start=start, optimizer=replace(rule, weight_decay=0.01))
     assert np.isfinite(optimisers.decayed_time(times, 0.01)).tolist() == [True, False, False, False]
     close(
         late.loss[-1], optimisers.decayed_losses(FOUR, 0.01)[1], within=1e-6
-    )  # and there it stays
+    )  # the later drops never come
 
 
 @pytest.mark.parametrize("divisor", ["one", "context"])
-def test_heads_rest_where_decay_holds_them(divisor):
-    """The gradient and the decay cancel, with the first m eigenvectors learned, at the loss that is told."""
+def test_gradient_and_decay_cancel_at_the_fixed_points(divisor):
+    """With the first m eigenvectors learned, this is so at the predicted sizes and at the predicted
+    losses."""
     model, decay = SeparateAttention(heads=4, divisor=divisor), 0.01
     ends = optimisers.decayed_head_limit(FOUR, decay, divisor)
     for m, level in enumerate(optimisers.decayed_losses(FOUR, decay, divisor)):
@@ -337,7 +339,7 @@ def test_heads_rest_where_decay_holds_them(divisor):
             close(slope, -decay * factor)
 
 
-def test_decay_has_a_limit_for_each_eigenvector():
+def test_no_head_holds_an_eigenvector_above_its_largest_decay():
     limit = optimisers.largest_decay(FOUR)
     assert (np.diff(limit) < 0).all()
     for d, most in enumerate(limit):
@@ -349,16 +351,17 @@ def test_decay_has_a_limit_for_each_eigenvector():
 
 
 def test_adam_grows_in_a_straight_line():
-    """√5 a step while its memory of squares is longer than the run, 1 once it is far shorter."""
+    """It grows by √5 a step while its memory of squares is longer than the run, and by 1 once it is
+    shorter."""
     blind = optimisers.adam_growth(3000, Adam(beta1=0.0, beta2=1 - 1e-9))
     assert abs(np.diff(blind)[-1] / np.sqrt(5) - 1) < 0.01
-    long = optimisers.adam_growth(100_000)  # 1,000 steps of memory: squares as of 1,000 steps ago
+    long = optimisers.adam_growth(100_000)  # the mean square is about that of 1,000 steps ago
     assert abs(np.diff(long)[-1] - (1 - 0.01) ** -2) < 0.005
 
 
 @pytest.mark.parametrize("heads, lr", [(1, 1e-3), (4, 1e-3), (8, 1e-3), (4, 3e-4)])
-def test_adam_waits_for_its_rate_alone(heads, lr):
-    """The first drop, from starts a hundredfold apart: for gradient descent so are its waits."""
+def test_the_first_drop_of_adam_depends_on_its_rate_alone(heads, lr):
+    """The starts differ by a factor of a hundred, as the waits of gradient descent would."""
     told, found = optimisers.adam_drop(FOUR, heads, lr), []
     for init in (1e-2, 1e-3, 1e-4):
         model = SeparateAttention(heads=heads, init=init)
@@ -367,16 +370,17 @@ def test_adam_waits_for_its_rate_alone(heads, lr):
         if heads > 1 and init < 1e-2:
             shares = [np.abs(run.value[crossings(run)[0]]) for run in runs]
             assert min(each.min() / each.max() for each in shares) > 0.8  # all heads at once
-    # starts of 1e-2 are some steps of lr ahead or behind, and signs take as many to agree
+    # a start of 1e-2 is ten steps of 1e-3, by which one head may be ahead or behind
     assert np.abs(np.array(found) / told - 1).max() < 0.06 + 0.01 / lr / told * (heads == 1)
 
 
 @pytest.mark.parametrize(
     ("heads", "labels", "free"), [(3, 0.0, 1), (3, 0.5, 0), (4, 0.0, 2), (4, 0.5, 1)]
 )
-def test_label_weights_take_one_free_turn_from_the_heads_on_a_stair(heads, labels, free):
-    """On the last stair of D = 3 queries turn towards e₃ at no cost in H − 2 ways, in one way less if heads
-    read labels and answer with their squares, which cancel. A turn's cost is a quadratic form in it."""
+def test_label_weights_take_one_free_direction_from_the_heads_on_a_plateau(heads, labels, free):
+    """On the last plateau but one of D = 3, queries can turn towards e₃ at no cost in H − 2 directions, and
+    in one less if heads read labels, whose squares must cancel in the answer. The cost is a quadratic
+    form."""
     task, rng = RegressionTask(dim=3, context=6), np.random.default_rng(0)
     averages = of_population(task, SeparateAttention(heads=heads))
     known, (a, b) = task.eigenvectors[:, :2], theory.rates(task)

@@ -1,7 +1,7 @@
 """The same flags and seed give the published curves and weights."""
 
+import pickle
 import shlex
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,9 +14,7 @@ from pace import slow
 from iclcore import SeparateAttention, published
 from iclcore.cli.flags import build_parser
 from iclcore.cli.train import plan_of
-from iclcore.engines.autograd import PublishedEngine
-from iclcore.sweep.plan import carry_out, prepare
-from iclcore.threads import one_torch_thread
+from iclcore.engines.autograd import PublishedEngine, one_torch_thread
 from iclcore.trainer import train
 
 CASES = sorted((Path(__file__).parent / "golden").glob("*.npz"))
@@ -31,8 +29,8 @@ def case(path: Path):
     return golden, plan, published.sample(plan.task, plan.sequences, plan.seed, plan.tests)
 
 
-def run(plan, draw):
-    return train(plan.model, draw, plan.steps, plan.lr, tests=draw.tests)
+def run(plan, draw, **others):
+    return train(plan.model, draw, plan.steps, plan.lr, tests=draw.tests, **others)
 
 
 def published_weights(golden):
@@ -52,8 +50,8 @@ def test_linear_curves(path):
     history = run(plan, draw)
     assert history.engine == "moments" and len(history.loss) == plan.steps
     stride = int(golden["stride"])
-    # the published run is float32: four standard deviations of as many roundings of a weight as there
-    # are steps, each even within ±2⁻²⁴ of it; of what weights move by, losses move by at most half
+    # The published run is in float32. Each step rounds a weight by up to ±2⁻²⁴, evenly distributed: four
+    # standard deviations of the sum of all steps. A loss moves by at most half of what the weights move by.
     weights = 4 * 2**-24 * np.sqrt(plan.steps / 3)
     losses = weights / 2
     close(history.loss[::stride], golden["loss"], within=losses)
@@ -65,13 +63,14 @@ def test_linear_curves(path):
         close(history.final[name], stack, within=weights)
 
 
-def calm_losses(path):
-    """The golden curve, and the ``rows`` engine's losses to where they first rise."""
+def losses_that_fall(path):
+    """Return the golden curve, and our losses up to where they first rise."""
     golden, plan, draw = case(path)
-    history = run(plan, draw)
+    with pytest.warns(UserWarning, match="published"):
+        history = run(plan, draw)
     assert history.engine == "softmax"
     rise = int(np.argmax(np.diff(history.loss) > 1e-4 * history.loss[:-1]))
-    assert rise >= 700  # long past the first drops; rounding moves it by its logarithm
+    assert rise >= 700  # long after the first drops; rounding moves it by its logarithm
     return golden, plan, history.loss[:rise]
 
 
@@ -79,29 +78,29 @@ def calm_losses(path):
 def test_softmax_curves(path):
     """Both published softmax runs pass the edge of stability and spike from then on. Until then every
     engine gives the curve."""
-    golden, _, losses = calm_losses(path)
+    golden, _, losses = losses_that_fall(path)
     stride = int(golden["stride"])
-    calm = losses[::stride][: len(losses) // stride]
-    # the zigzag that grows from rounding is not to be seen yet: it moves the loss by 1e-4 a step, and all
-    # that went before by a few times that
-    close(calm, golden["loss"][: len(calm)], within=1e-3)
+    falling = losses[::stride][: len(losses) // stride]
+    # The zigzag that grows from rounding cannot be seen yet: it moves the loss by 1e-4 a step, and all that
+    # went before by a few times that.
+    close(falling, golden["loss"][: len(falling)], within=1e-3)
 
 
 @slow
 @pytest.mark.parametrize("path", SOFTMAX, ids=lambda p: p.stem)
 def test_softmax_past_the_edge(path):
-    """From the edge on the published operations give the curve, on a processor that sums as the golden
-    curve's did. Whether this one does is told by plain torch, not by what is tested here.
+    """Past the edge the published operations give the curve, on a processor that sums in the same order as
+    the one that made the golden curve. Plain torch, which is not tested here, tells whether this one does.
     """
-    golden, plan, losses = calm_losses(path)
+    golden, plan, losses = losses_that_fall(path)
     rise, stride = len(losses), int(golden["stride"])
-    calm = slice(0, rise // stride)
-    whole = replace(plan, steps=rise + 100)
-    history = carry_out(prepare([whole]), whole.name)
-    assert history.engine == "published" and 0 < history.past_edge < rise
+    draw = published.sample(plan.task, plan.sequences, plan.seed, plan.tests)
+    with pytest.warns(UserWarning, match="rose"):
+        history = train(plan.model, draw, rise + 100, plan.lr, engine="published")
+    assert history.engine == "published" and history.first_rise > 0
     plain = plain_losses(path, 200)[::stride]
-    loss = history.loss[::stride]
-    close(loss[calm], golden["loss"][calm], within=1e-3)
+    loss, falling = history.loss[::stride], slice(0, rise // stride)
+    close(loss[falling], golden["loss"][falling], within=1e-3)
     if np.array_equal(plain, golden["loss"][: len(plain)]):
         np.testing.assert_array_equal(loss, golden["loss"][: len(loss)])
 
@@ -111,7 +110,7 @@ def test_published_operations_start_as_published(path):
     """To the last bit where the golden curves were made; elsewhere torch draws other last bits.
 
     Its normal numbers are a radius times the cosine of an angle up to 2π, which float32 rounds by
-    2π·2⁻²⁴: y moves by up to ten units of 2⁻²⁴ of it, and a loss by twenty.
+    2π·2⁻²⁴: so y moves by up to ten units of 2⁻²⁴, relative, and a loss by twenty.
     """
     golden, plan, draw = case(path)
     descent = PublishedEngine(plan.model, draw.starts(plan.model), draw, [], plan.lr)
@@ -161,7 +160,7 @@ def plain_losses(path, steps):
 
 @pytest.mark.parametrize("path", SOFTMAX, ids=lambda p: p.stem)
 def test_published_operations_are_those_of_plain_torch(path):
-    """To the last bit on every processor: here another order of sums would show."""
+    """To the last bit on every processor, so that another order of sums would show."""
     _, plan, draw = case(path)
     descent = PublishedEngine(plan.model, draw.starts(plan.model), draw, [], plan.lr)
     losses = plain_losses(path, 60)
@@ -172,7 +171,7 @@ def test_chunks_do_not_change_the_draw(monkeypatch):
     """Bounding memory must not move a number, whatever the chunk."""
     task, model = published.RegressionTask(dim=3, context=4), SeparateAttention(heads=2)
     whole = published.sample(task, 50, seed=1)
-    monkeypatch.setattr(published, "DRAWN", 7)
+    monkeypatch.setattr(published, "CHUNK", 7)
     parts = published.sample(task, 50, seed=1)
     # BLAS may sum a small product in another order: one unit in the last place of float32
     close(parts.x, whole.x, within=2e-7)
@@ -180,7 +179,7 @@ def test_chunks_do_not_change_the_draw(monkeypatch):
 
 
 def test_models_of_one_seed_share_their_data():
-    """A model starts where it would alone, bit by bit, whichever asked before."""
+    """A model starts with the same bits whether or not another model was asked for its start before."""
     task = published.RegressionTask(dim=3, context=4)
     first, other = SeparateAttention(heads=2), SeparateAttention(heads=3, rank=2)
     shared, alone = (published.sample(task, 20, test=10, seed=3) for _ in range(2))
@@ -190,10 +189,21 @@ def test_models_of_one_seed_share_their_data():
         np.testing.assert_array_equal(array, alone.starts(other)[name])
 
 
+def test_a_part_of_a_draw_starts_as_the_whole_draw_does():
+    """It once started from other weights, without a word."""
+    task, model = published.RegressionTask(dim=3, context=4), SeparateAttention(heads=2)
+    draw = published.sample(task, 20, seed=3)
+    for data in (draw[:], draw[2:7], pickle.loads(pickle.dumps(draw))):
+        begin = train(model, data, 1, 0.1).start
+        for name, array in draw.starts(model).items():
+            np.testing.assert_array_equal(begin[name], array)
+    assert not np.array_equal(train(model, draw, 1, 0.1, seed=3).start["key"], begin["key"])
+
+
 def test_whitening():
     task = published.RegressionTask(dim=3, context=4, outputs=2)
     data = published.sample(task, 40, seed=2)
-    # float32: a number of 1 to 2 is rounded by 1e-7, and what is subtracted from all 40 alike too
+    # In float32 a number between 1 and 2 is rounded by 1e-7, and so is the mean that is subtracted.
     close(data.x.mean(axis=0), np.zeros((5, 3)), within=1e-6)
     for o in range(2):
         own = np.stack(
@@ -202,7 +212,7 @@ def test_whitening():
                 for x, y in zip(data.x, data.y, strict=True)
             ]
         )
-        # a solve multiplies what float32 rounds, y and its own steps, and a square doubles it
+        # Solving multiplies the rounding of y by the condition number, and the square doubles it.
         within = 4 * np.finfo(np.float32).eps * np.linalg.cond(data.x).max()
         close(np.cov(own.T), np.eye(3), within=within)
     with pytest.raises(ValueError, match="at least 4 sequences"):

@@ -41,7 +41,7 @@ def test_a_seed_is_the_published_curve(path, in_folder, capsys):
     assert history.settings["loss"] == "mean over contexts and tasks"
     limit = risk.exact_loss(task, *(each.diagonal() for each in theory.limit(task))).mean()
     # of the last 200 batches, and beside it in the same unit
-    last = f"{history.loss[-200:].mean():.3f}, limit of one head a task {limit:.3f}\n"
+    last = f"{history.loss[-200:].mean():.3f}, limit of one head per task {limit:.3f}\n"
     assert f"(mean over contexts and tasks) {last}" in capsys.readouterr().out
     # Draws are the same on every machine, sums are float32: each step rounds a weight of at most 1.4 by
     # 2⁻²⁴ of itself; were all roundings of one sign, ω and μ, which are products of two, would be off by

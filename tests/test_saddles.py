@@ -1,4 +1,4 @@
-"""When rank-one heads make their drops, and what the fixed points compute, without a chapter."""
+"""When rank-one heads make their drops, and what the fixed points compute."""
 
 import numpy as np
 from conftest import close
@@ -13,8 +13,8 @@ from iclcore.moments import averages, coefficients
 TASK = RegressionTask()
 
 
-def test_the_start_predicts_one_small_run():
-    """Both heads, their order and the rate 2: drops come within 2% of where the ODE puts them."""
+def test_the_staircase_of_a_small_run_is_predicted_from_its_start():
+    """The heads and their order are right, and the drops come within 2% of the predicted times."""
     task, model = RegressionTask(dim=2, context=10), SeparateAttention(heads=2, init=1e-3)
     start = model.start(2, seed=3)
     stairs = theory.staircase(task, start)
@@ -24,8 +24,8 @@ def test_the_start_predicts_one_small_run():
     assert max(abs(drop.ratio - 1) for drop in compared) < 0.02
 
 
-def test_a_drop_comes_when_half_of_its_loss_would_be_gone():
-    """One balanced head along e_2 alone grows as ṡ = 2as² until the loss of s³ e_2 e_2ᵀ is half way."""
+def test_the_time_of_a_drop_is_when_half_of_it_is_over():
+    """One balanced head along e_2 grows as ṡ = 2as² until the loss of M = s³ e_2 e_2ᵀ is halfway down."""
     task, s0, d = RegressionTask(dim=3, context=9), 0.05, 1
     a, e = theory.rates(task)[0][d], task.eigenvectors[:, d]
     start = SeparateAttention(heads=2, init=0.1).start(3, seed=0)
@@ -41,12 +41,12 @@ def test_a_drop_comes_when_half_of_its_loss_would_be_gone():
     )
     drop = theory.staircase(task, start, until=1e3)[0]
     assert (drop.head, drop.component) == (1, d + 1)
-    # the solver's 1e-9 a step, and what it loses on the way grows as s² does, 100-fold
+    # the solver errs by 1e-9 a step, and errors grow with s², 100-fold
     close(drop.time, (1 / s0 - 1 / np.cbrt(half)) / (2 * a), within=1e-6)
 
 
 def test_close_eigenvalues_may_be_learned_out_of_order():
-    """Of eight eigenvalues ∝ d start 23 learns the fourth before the third, in training and in theory."""
+    """With eight eigenvalues ∝ d, the start of seed 23 learns the fourth before the third, as predicted."""
     task, model = RegressionTask(dim=8), SeparateAttention(9, 5e-3)
     assert [d.component for d in theory.staircase(task, model.start(8, seed=23), 400.0)] == [
         1,
@@ -62,8 +62,8 @@ def test_close_eigenvalues_may_be_learned_out_of_order():
     assert first[3] < first[2] and not measure.ascending(first)
 
 
-def test_regression_proper_and_the_fixed_points():
-    """Both closed forms_prediction against least squares on the first m coordinates of 20,000 contexts."""
+def test_principal_component_regression_and_the_fixed_points():
+    """The closed forms agree with least squares on the first m coordinates of 20,000 contexts."""
     task, n = RegressionTask(dim=3, context=9), 9
     lam, rng = task.eigenvalues, np.random.default_rng(0)
     x, w = rng.standard_normal((20_000, n, 3)) * np.sqrt(lam), rng.standard_normal((20_000, 3))
@@ -82,8 +82,8 @@ def test_regression_proper_and_the_fixed_points():
             assert abs(squares.mean() - wanted) < 4 * squares.std() / np.sqrt(len(w))
 
 
-def test_regression_proper_with_few_examples():
-    """The mean of an inverse Wishart matrix is infinite for N = m + 1 and below; without noise ŵ = w."""
+def test_principal_component_regression_with_few_examples():
+    """The mean of an inverse Wishart matrix is infinite for N ≤ m + 1, but without noise ŵ = w."""
     short, n = RegressionTask(dim=3, context=3), 3
     assert [rank_one.regression(short, m).loss for m in (2, 3)] == [np.inf, 0]
     assert np.isnan(rank_one.regression(RegressionTask(dim=3, context=2), 3)).all()
@@ -96,17 +96,18 @@ def test_regression_proper_with_few_examples():
 
 
 def test_escape_is_homogeneous():
-    """Half the weights, twice the time: exact for the quadratic ODE before the first drop."""
+    """Half the weights take twice the time: this is exact for the quadratic ODE before the first drop."""
     start = SeparateAttention(heads=4, init=1e-4).start(4, seed=2)
     halved = {name: array / 2 for name, array in start.items()}
     first, second = (theory.staircase(TASK, w, 1e6)[0] for w in (start, halved))
-    # the drop itself, which does not scale, is a fraction 1e-4 of the wait
+    # the drop itself does not scale, and is a fraction 1e-4 of the wait
     assert np.isclose(second.time, 2 * first.time, rtol=1e-3) and first.head == second.head
 
 
 def test_a_second_way_to_the_answer():
-    """Key and value of a head exchanged: the same stairs, by labels. And where both ways are open, the run's
-    own drops, to 2%, and what its heads read."""
+    """With key and value of all heads exchanged the staircase is the same, and every drop is by labels.
+    From a start with both ways open, the drops of the run come within 2%, and heads read what is
+    predicted."""
     model, draws = SeparateAttention(heads=4, init=1e-3), np.random.default_rng(3)
     start = model.start(4, seed=2)
     mirror = {name: array.copy() for name, array in start.items()}
@@ -114,7 +115,7 @@ def test_a_second_way_to_the_answer():
     for own, other in zip(
         theory.staircase(TASK, start), theory.staircase(TASK, mirror), strict=True
     ):
-        close(other.time, own.time, within=1e-6)  # of an integrator at 1e-9, and 1/init
+        close(other.time, own.time, within=1e-6)  # the solver errs by 1e-9, magnified by 1/init
         assert (other.head, other.component) == (own.head, own.component)
         assert other.labels and not own.labels
     free = {name: 1e-3 * draws.standard_normal(array.shape) for name, array in start.items()}
@@ -130,7 +131,8 @@ def test_a_second_way_to_the_answer():
 
 
 def test_a_head_whose_key_is_its_value_rests_on_a_saddle_of_its_own():
-    """With D = 1: L = λ − a²/(b + (√(AC) + B)/2), of Gaussian moments by hand; kept symmetric by hand too."""
+    """For D = 1 its loss is L = λ − a²/(b + (√(AC) + B)/2), with Gaussian moments computed by hand. The test
+    keeps key and value equal, for otherwise rounding would lead away from the saddle."""
     n, model = 7, SeparateAttention(heads=1)
     task = RegressionTask(dim=1, context=n)
     moments = averages(task, model)
@@ -146,8 +148,8 @@ def test_a_head_whose_key_is_its_value_rests_on_a_saddle_of_its_own():
     assert rests > theory.plateau_losses(task)[-1] + 0.4
 
 
-def test_distance_is_what_predictions_differ_by():
-    """rms_prediction against the answers themselves of 20,000 contexts, to four standard errors."""
+def test_the_rms_prediction_is_that_of_drawn_sequences():
+    """It agrees with 20,000 sequences to four standard errors."""
     task = RegressionTask(dim=3, context=9)
     first, _, last = task.eigenvectors.T
     data, matrix = task.sample(20_000, seed=1), np.outer(first, last)  # β and x_q apart

@@ -1,4 +1,4 @@
-"""What a sample makes of the levels, of the floor and of the edge, without a chapter."""
+"""The levels, the floor and the stable learning rate of a finite sample."""
 
 import numpy as np
 from conftest import close
@@ -16,7 +16,7 @@ from iclcore.moments import coefficients, of_population, of_sequences
 
 
 def test_levels_and_floors_are_least_squares_of_the_sequences_themselves():
-    """Against lstsq on βᵀ e_d e_dᵀ x_q, on all β_a x_q[d], and M_D applied to each sequence."""
+    """The features are βᵀ e_d e_dᵀ x_q for the levels and all β_a x_q[d] for the floor."""
     task = RegressionTask(dim=3, context=9, seed=2)
     data = task.sample(400, seed=1)
     y, beta = data.y[:, -1, 0], np.einsum("pnd,pn->pd", data.x[:, :-1], data.y[:, :-1, 0])
@@ -34,9 +34,9 @@ def test_levels_and_floors_are_least_squares_of_the_sequences_themselves():
 
 
 def test_below_the_edge_a_run_only_falls():
-    """Full-batch descent, down to the rounding of a loss, and past the edge it does not.
+    """Full-batch gradient descent never raises the loss by more than rounding; above the edge it does.
 
-    A loss is a sum of F² + 2F terms, and rounds by less than F units of the last place of their size.
+    A loss is a sum of F² + 2F terms, so its rounding error is below F units of the last place of their sum.
     """
     task, model = RegressionTask(dim=8, spectrum="power"), SeparateAttention(9, 5e-3, rank=8)
     data = published.sample(task, 4000, seed=0)
@@ -53,7 +53,7 @@ def test_below_the_edge_a_run_only_falls():
 
 
 def test_squares_are_of_all_that_can_move():
-    """Their differences are what ``conserved`` says, at every kept step."""
+    """At every snapshot the differences of the squares are those of ``conserved``."""
     task, model = RegressionTask(dim=3, context=5), SeparateAttention(heads=2, rank=2, init=0.3)
     run = train(model, task, 4, 0.01, seed=1, snapshots=2)
     found = measure.squares(run)
@@ -62,11 +62,11 @@ def test_squares_are_of_all_that_can_move():
         close(-np.diff(found[:, :, i], axis=0), theory.conserved(weights, 3))
 
 
-def test_a_fit_gains_by_what_its_residuals_and_features_have_in_common():
-    """κ of the floor law against what least squares gains on 60 drawn sets and loses on fresh sequences,
-    in standard errors; of all features, and of those of M alone.
+def test_the_overfitting_of_least_squares_is_kappa():
+    """κ is what least squares gains on 60 drawn sets and loses on fresh sequences, to four standard errors.
 
-    The next order is κ/P of the leading one. Of gain and loss it is opposite, so that their mean has none.
+    This holds for all features, and for those of M alone. The next order is κ/P of the leading one, with
+    opposite signs for gain and loss, so that it cancels in their mean.
     """
     task, model = RegressionTask(dim=2, context=15), MergedAttention(heads=1)
     exact = of_population(task, model)
@@ -91,8 +91,8 @@ def test_a_fit_gains_by_what_its_residuals_and_features_have_in_common():
         assert kappa - 4 * error > 2 * used.size  # far from the count of features, 12 and 4
 
 
-def test_what_a_run_and_a_fit_have_on_fresh_sequences():
-    """In closed form, against 40,000 drawn ones."""
+def test_errors_of_a_run_and_of_a_fit_on_fresh_sequences():
+    """The closed forms agree with 40,000 drawn sequences."""
     task = RegressionTask(dim=2, context=9, seed=3)
     data, fresh = task.sample(300, seed=1), task.sample(40_000, seed=2)
     run = train(MergedAttention(heads=2, init=0.1), data, 400, 0.01, tests={"fresh": fresh})
@@ -104,6 +104,6 @@ def test_what_a_run_and_a_fit_have_on_fresh_sequences():
         (measure.unseen(run), of_fresh.loss(c)),
         (measure.unseen_of_fit(data), of_fresh.loss(fit)),
     ):
-        # a squared error varies by twice its mean or less: over 40,000 by a hundredth; four of these
+        # four standard errors of 40,000 squared errors, whose spread is at most twice their mean
         close(exact / drawn, 1, within=0.04)
     assert measure.unseen_of_fit(data) > theory.plateau_losses(task)[-1] > measure.floor(data)

@@ -1,4 +1,4 @@
-"""The theory of small scores against softmax attention itself, without a chapter."""
+"""The theory of small scores against softmax attention itself."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def loss_at(model, weights, data):
 
 @pytest.mark.parametrize("kind", [MergedAttention, SeparateAttention])
 def test_small_scores_are_the_leading_terms(kind, data):
-    """Weights of size s: what the leading terms leave out is one order of s smaller than they are."""
+    """For weights of size s the leading terms leave out what is one order of s smaller than they are."""
     model = replace(kind(heads=3, softmax=True), init=1.0)
     unit, (drive, drag, power) = model.start(4, seed=2), measure.small_scores(data)
     rest = []
@@ -32,13 +32,13 @@ def test_small_scores_are_the_leading_terms(kind, data):
         weights = {name: size * array for name, array in unit.items()}
         expected = theory.early_loss(drive, drag, power, weights, np.array([0.0]))[0]
         rest.append(abs(loss_at(model, weights, data) - expected))
-    # merged: terms of second order kept, and third vanish by oddness; separate: third kept. So
-    # the rest is below size³ = 1e-6, and of half the size an eighth of it or less.
+    # For merged heads the second order is kept and the third is zero by symmetry; for separate heads the
+    # third is kept. So the rest is below size³ = 1e-6, and at half the size it is at most an eighth.
     assert rest[1] < 1e-6 and rest[0] / rest[1] > 8, rest
 
 
-def test_small_scores_of_the_population():
-    """A and κ as measured on many sequences with noisy labels, in standard errors."""
+def test_drive_and_drag_of_the_population():
+    """A and κ agree with many sequences with noisy labels, within 4.5 standard errors."""
     task = RegressionTask(dim=3, context=5, noise=0.5)
     parts = [measure.small_scores(task.sample(2000, seed=s)) for s in range(40)]
     drive, drag = theory.small_scores(task)
@@ -47,8 +47,8 @@ def test_small_scores_of_the_population():
         assert np.all(np.abs(np.mean(samples, axis=0) - exact) < 4.5 * error)
 
 
-def test_growth_of_the_sum():
-    """Both exponents from the linear flow of (v_h, u_h), by its matrix."""
+def test_growth_rates_of_the_sum_and_of_differences():
+    """Both rates are eigenvalues of the matrix of the linear flow of (v_h, u_h)."""
     task, heads = RegressionTask(), 5
     drive, drag = theory.small_scores(task)
     size, one, none = np.linalg.norm(drive), np.eye(heads), np.zeros((heads, heads))
@@ -59,7 +59,7 @@ def test_growth_of_the_sum():
 
 
 def test_mirrored_sequences_stand_on_a_saddle(data):
-    """Nothing moves from zero, and label-reading weights stay zero; on drawn sequences they move."""
+    """On mirrored sequences the weights that read labels stay zero; on drawn sequences they move."""
     drawn = RegressionTask().sample(400, seed=3)
     model = MergedAttention(heads=2, init=1e-2, softmax=True)
     start = model.start(4, seed=1)
@@ -71,7 +71,7 @@ def test_mirrored_sequences_stand_on_a_saddle(data):
 
 
 def test_the_flow_of_small_scores_descends_its_own_loss(data):
-    """Along gradient flow the loss falls at the square of its own gradient, taken by differences."""
+    """The loss falls at the rate of its squared gradient, which is computed by finite differences."""
     drive, drag, power = measure.small_scores(data)
     weights = MergedAttention(heads=3, init=0.1, softmax=True).start(4, seed=2)
     step = np.array([0.0, 1e-4])
@@ -87,12 +87,12 @@ def test_the_flow_of_small_scores_descends_its_own_loss(data):
             nudged[1][name][place] -= 1e-5
             square += ((loss(nudged[0]) - loss(nudged[1])) / 2e-5) ** 2
     falls = -np.diff(theory.early_loss(drive, 30 * drag, power, weights, step))[0] / step[1]
-    close(falls / square, 1, within=2e-3)  # over a finite time the gradient changes
+    close(falls / square, 1, within=2e-3)  # the gradient changes within the step
 
 
 @pytest.mark.parametrize("kind, rate", [(MergedAttention, 0.05), (SeparateAttention, 0.2)])
 def test_escape_is_predicted(kind, rate, data):
-    """A tenth of the loss is not infinitely little: within 3%, and without the drag not within 5%."""
+    """When a tenth of the loss is gone is predicted within 3%, and without the drag not even within 5%."""
     drive, drag, power = measure.small_scores(data)
     start = kind(heads=6, init=1e-3 if kind is MergedAttention else 2e-2).start(4, seed=1)
     expected, undragged = (
@@ -107,10 +107,11 @@ def test_escape_is_predicted(kind, rate, data):
     )
 
 
-def test_the_drag_is_as_strong_as_it_is_said_to_be(data):
-    """All values alike, no keys: the sum falls by the drag alone, then grows. Half of it or twice is off.
+def test_the_drag_has_the_right_strength(data):
+    """With equal values and no scores the sum falls by the drag, then grows. Half or twice the drag misses
+    it.
 
-    Steps of a rate r are off by lr r² t/2 of what goes as exp(rt); the scores are of size 1e-6.
+    Gradient descent misses exp(rt) by a relative lr r² t/2; the scores are of size 1e-6.
     """
     drive, drag, _ = measure.small_scores(data)
     model, rate = MergedAttention(heads=6, softmax=True), 0.01
@@ -126,8 +127,8 @@ def test_the_drag_is_as_strong_as_it_is_said_to_be(data):
     assert far[0] < rate * fastest**2 * 4 / 2 < 0.05 < min(far[1:]), far
 
 
-def test_what_is_measured_of_heads_is_what_they_do():
-    """Answers and errors are the run's own; a head alone that reads labels has all their strength."""
+def test_measures_of_heads_agree_with_the_run():
+    """Answers and errors are those of the run, and a head that reads labels has all of the strength."""
     task = RegressionTask(dim=2, context=5)
     data = task.sample(20, seed=1)
     model = SeparateAttention(heads=2, init=0.5, softmax=True)

@@ -33,9 +33,8 @@ from iclcore.cli import main
 from iclcore.cli import plots as picture
 from iclcore.files import write_whole
 from iclcore.moments import of_sequences
-from iclcore.sweep import sweep
+from iclcore.sweep import Plan, carry_out, grid, prepare, sweep
 from iclcore.sweep.chunks import sampled_moments
-from iclcore.sweep.plan import Plan, carry_out, grid, prepare
 from iclcore.sweep.workers import Cores
 
 BASE = Plan(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)

@@ -1,4 +1,4 @@
-"""Theory against simulation, in float64."""
+"""The theory of linear attention against simulation, in float64."""
 
 from dataclasses import replace
 
@@ -29,18 +29,20 @@ LIMITS = (1.30967, 1.43005, 1.61204, 1.94702)  # |v| in the paper's 1/N conventi
 K = np.arange(1, 2000)  # of a power series
 
 
-def test_noise_stands_beside_the_trace():
-    """It raises every level by σ², and limits what is learned as if the labels had that much more to say."""
+def test_noise_adds_to_the_trace():
+    """Noise of variance σ² raises every level by σ², and in b_d it adds to tr Λ."""
     noisy, lam = replace(TASK, noise=0.3), TASK.eigenvalues
     gains = lam / (1 + (1 + 1.3 / lam) / 31)
     close(theory.plateau_losses(noisy), 1.3 - np.concatenate([[0], np.cumsum(gains)]))
-    assert (theory.rates(noisy)[0] == theory.rates(TASK)[0]).all()  # the waits are those without
+    assert (
+        theory.rates(noisy)[0] == theory.rates(TASK)[0]
+    ).all()  # so the waits do not depend on noise
     with pytest.raises(ValueError, match="task takes no noise here"):
         published.sample(noisy, 50)
 
 
 def test_published_plateaus():
-    # half a unit of the last digit that is printed
+    # to half a unit of the last published digit
     close(theory.plateau_losses(TASK), PLATEAUS, within=5e-11)
     close(theory.plateau_losses(RegressionTask(dim=8)), PLATEAUS_8, within=5e-5)
     power = RegressionTask(dim=8, spectrum="power")
@@ -52,7 +54,7 @@ def test_published_plateaus():
 @pytest.mark.parametrize("every_length", [False, True])
 @pytest.mark.parametrize("divisor", ["one", "context", "tokens"])
 def test_plateaus_are_losses_of_pcr(divisor, every_length, noise):
-    """L(M_m) is the population loss, by its exact moments, of attention that computes M_m."""
+    """The level L(M_m) is the loss, by exact moments, of attention whose weights compute M_m."""
     task = RegressionTask(
         dim=3, context=9, spectrum="power", every_length=every_length, noise=noise
     )
@@ -67,14 +69,14 @@ def test_plateaus_are_losses_of_pcr(divisor, every_length, noise):
         close(theory.population_loss(task, predictor, divisor), moments.loss(c))
         if not every_length or divisor == rated:
             close(moments.loss(c), loss)
-    close(moments.loss(c), moments.floor())  # all D components: nothing at all is better
-    if not every_length or divisor == rated:  # of averages, whatever else they have
+    close(moments.loss(c), moments.floor())  # no linear attention is better than all D components
+    if not every_length or divisor == rated:  # averages with other features have the same levels
         for each in (moments, of_population(task, CubicMLP(heads=1, divisor=divisor))):
             close(theory.plateau_losses(each), theory.plateau_losses(task))
 
 
 def test_levels_of_models_with_two_outputs():
-    """Where training ends on them is in test_cli. A head with one key label learns for one output."""
+    """A separate head may learn for one output alone. That training ends on these levels is in test_cli."""
     losses = theory.plateau_losses(task := RegressionTask(dim=3, outputs=2))
     number, level = theory.plateau_levels(SeparateAttention(heads=2), task)
     close(number, [0, 0.5, 1, 1.5, 2])
@@ -87,13 +89,13 @@ def test_levels_of_models_with_two_outputs():
 
 
 def assert_first_order(gaps):
-    """A tenth of the learning rate, a tenth of the gap, to a relative lr: 1 and 100 are other orders."""
+    """A learning rate ten times smaller must make the gap ten times smaller: 1 or 100 is another order."""
     assert 8 < gaps[0] / gaps[1] < 12, gaps
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_white_course_is_first_order_in_the_learning_rate(outputs):
-    """The closed form is gradient flow; Euler steps of a tenth the size are ten times nearer."""
+    """The closed form is gradient flow, and Euler steps that are ten times smaller come ten times nearer."""
     task, model = (
         RegressionTask(spectrum="white", outputs=outputs),
         MergedAttention(heads=8, init=1e-4, divisor="context"),
@@ -111,15 +113,15 @@ def test_white_course_is_first_order_in_the_learning_rate(outputs):
                 history.loss - theory.white_course(task, c0, lr * history.steps, "context")
             ).max()
         )
-        # Euler's steps of ẇ = f(w) are late by (lr/2) ln(f/f₀); here w = √c and f ∝ w (1 − c/c*), which
-        # at half the drop is 1/√2. What is left is smaller by a step's growth, lr · rate.
+        # Euler's steps of ẇ = f(w) are late by (lr/2) ln(f/f₀). Here w = √c and f ∝ w (1 − c/c*), where the
+        # second factor is 1/√2 at half of the drop. The next order is smaller by a factor lr · rate.
         half = (1 - 1 / np.sqrt(2)) * 2 * (first - last) / rate
         late = lr / 2 * np.log(np.sqrt(half / c0) / np.sqrt(2))
         there = np.interp(when + late, lr * history.steps, history.loss)
         close(there, (first + last) / 2, within=late * lr * rate)
     assert_first_order(gaps)
     tenth = theory.drop_time(task, c0 / 100, "context") - when
-    # but for c₀/c* in the logarithm
+    # up to the term c₀/c* in the logarithm
     close(tenth, np.log(10) / rate, within=c0)
 
 
@@ -134,10 +136,10 @@ def test_head_course_solves_its_ode():
         solved = solve_ivp(
             rate, (0, times[-1]), [s0], t_eval=times, rtol=1e-11, atol=1e-13, method="LSODA"
         )
-        # 1e-11 a step, in some hundred steps, and s*/s₀ = 100 times that by the escape
+        # the solver errs by 1e-11 a step, in some hundred steps, magnified by s*/s₀ = 100 in the escape
         close(theory.head_course(TASK, component, times, s0, "context"), solved.y[0], within=1e-7)
     close(theory.head_course(TASK, 1, np.array([0.0]), 0.02, "context"), [0.02])
-    # At the escape time x = s/s* has Σ_k x^3k/(3k − 1) = 1, whatever s₀, to the order of (s₀/s*)².
+    # At the escape time x = s/s* solves Σ_k x^3k/(3k − 1) = 1 for any s₀, up to the order (s₀/s*)².
     share = brentq(lambda x: np.sum(x ** (3 * K) / (3 * K - 1)) - 1, 0.5, 0.99)
     limit = theory.head_limit(TASK)[0]
     for s0 in (1e-2, 1e-4):
@@ -145,8 +147,9 @@ def test_head_course_solves_its_ode():
         close(theory.head_course(TASK, 1, escape, s0) / limit, [share], within=(s0 / limit) ** 2)
 
 
-def test_the_escape_integral_is_one():
-    """Of 1/(x²(1 − x³)) = Σ_k x^(3k−2), term by term: −1/x + Σ_{k ≥ 1} x^(3k−1)/(3k − 1) and a constant."""
+def test_the_escape_integral_is_an_antiderivative():
+    """1/(x²(1 − x³)) = Σ_k x^(3k−2), integrated term by term: −1/x + Σ_{k ≥ 1} x^(3k−1)/(3k − 1) +
+    constant."""
     x = np.linspace(0.05, 0.7, 30)
     terms = 3 * np.arange(1, 60)[:, None] - 1  # 0.7^177 is below rounding
     series = -1 / x + np.sum(x**terms / terms, axis=0)
@@ -156,19 +159,20 @@ def test_the_escape_integral_is_one():
 
 @pytest.mark.parametrize("s0", [1e-10, 1e-20, 1e-290])
 def test_the_smallest_head_grows_as_a_hyperbola(s0):
-    """ds/dt = 2as² alone: s = s₀/(1 − t/T) with T the escape time, to the order of (s₀/s*)³."""
+    """Without saturation ds/dt = 2as², so s = s₀/(1 − t/T) with the escape time T, up to the order
+    (s₀/s*)³."""
     times = theory.escape_time(TASK, 1, s0) * np.array([0.0, 0.5, 0.75])
-    # rounding: both ends of a difference to 1e-15, and four times that at 3/4 of T
+    # both ends of a difference are rounded at 1e-15, which counts four times at 3/4 of T
     close(theory.head_course(TASK, 1, times, s0) / s0, [1, 2, 4], within=1e-12)
     assert theory.head_course(TASK, 1, np.array([1e308]), s0)[0] == theory.head_limit(TASK)[0]
 
 
 @pytest.mark.parametrize("c0", [1e-10, 1e-308])
 def test_white_course_from_the_smallest_start(c0):
-    """Where e^−4at = c₀/c*, c is half of c*, to the order of c₀/c*, and 3/4 of what will go has gone."""
+    """When e^−4at = c₀/c*, c is half of c* up to the order c₀/c*, and 3/4 of the drop is over."""
     task = RegressionTask(spectrum="white")
     (first, *_, last), a = theory.plateau_losses(task), theory.growth_rate(task, "context") / 2
-    end = (first - last) / a  # c* = a/b, and a²/b goes
+    end = (first - last) / a  # c* = a/b, because the whole drop is a²/b
     half = (np.log(end) - np.log(c0)) / (4 * a)
     losses = theory.white_course(task, c0, np.array([0, half, 1e308]), "context")
     close(losses, [first, first - 0.75 * (first - last), last])
@@ -179,19 +183,21 @@ def test_white_course_from_the_smallest_start(c0):
 @pytest.mark.parametrize("dim", [1, 4])
 @pytest.mark.parametrize("share", [1e-6, 0.05, 0.2])
 def test_at_the_drop_time_half_of_the_loss_is_gone(share, dim):
-    """However far the start: c₀ is no small part of its limit a/b at 0.2, where 1 − 1/√2 is 0.29 of it."""
+    """This holds for large starts too: half of the drop is over at 0.29 of the limit a/b."""
     task = RegressionTask(dim=dim, spectrum="white")
     (first, *_, last), a = theory.plateau_losses(task), theory.growth_rate(task, "context") / 2
     end = (first - last) / a
     when = np.array([theory.drop_time(task, share * end, "context")])
     close(theory.white_course(task, share * end, when, "context"), [(first + last) / 2])
-    assert theory.drop_time(task, 0.999 * end, "context") < 0  # its half has gone before
+    assert (
+        theory.drop_time(task, 0.999 * end, "context") < 0
+    )  # half of its drop is over before the start
     with pytest.raises(ValueError, match="c0 takes a start between 0 and"):
         theory.drop_time(task, 1.001 * end, "context")
 
 
 def test_one_head_follows_the_scalar_ode():
-    """|v| = |k| = |q| along an eigenvector: gradient descent is Euler's steps of the ODE ṡ = f(s)."""
+    """With |v| = |k| = |q| along an eigenvector, gradient descent takes Euler's steps of the ODE ṡ = f(s)."""
     s0, gaps = 0.05, []
     a, b = (each[0] for each in theory.rates(TASK))
     model = SeparateAttention(heads=1, init=s0)
@@ -207,15 +213,15 @@ def test_one_head_follows_the_scalar_ode():
         history = train(model, moments, int(10 / lr), lr, start=weights)
         course = theory.head_course(TASK, 1, lr * history.steps, s0)
         gaps.append(np.abs(history.series["value"][:, 0] - course).max())
-        # Euler's error to first order, (lr/2) f ln(f/f₀); the next is smaller by lr|f'|, at the end 6as*
+        # Euler's error is (lr/2) f ln(f/f₀) to first order; the next is smaller by lr|f'|, which ends at 6as*
         speed = 2 * (a * course**2 - b * course**5)
         euler = lr / 2 * np.max(speed * np.log(np.maximum(speed, speed[0]) / speed[0]))
         close(gaps[-1] / euler, 1, within=lr * 6 * a * course[-1])
     assert_first_order(gaps)
 
 
-def test_only_three_parts_of_a_head_matter_where_the_others_start_at_zero():
-    """In the population what is outside the subspace stays zero; started elsewhere, heads end outside."""
+def test_weights_outside_the_subspace_stay_zero_if_they_start_at_zero():
+    """This is so on infinitely many sequences. If they start elsewhere, some heads end outside of it."""
     model = SeparateAttention(heads=4, init=5e-2)
     moments, ends = of_population(TASK, model), []
     inside = model.start(4, seed=0)
@@ -227,33 +233,33 @@ def test_only_three_parts_of_a_head_matter_where_the_others_start_at_zero():
         run = train(model, moments, 40_001, 0.02, start=start)
         key, _, v = model.factors(run.final, 4)
         ends.append(np.linalg.norm(v[:, 0, :4], axis=1) * np.abs(key[:, 0, 4]))
-        close(run.loss[-1], theory.plateau_losses(TASK)[-1])  # the last plateau is left by either
-    # nothing but round-off, and in two heads what the size of others is
+        close(run.loss[-1], theory.plateau_losses(TASK)[-1])  # either way all is learned
+    # round-off in one run, and in two heads of the other run as large as all else
     assert ends[0].max() < 1e-12 and np.sum(ends[1] > 0.1) == 2
 
 
 @pytest.mark.parametrize("rank", [1, 3])
 def test_conservation_laws(rank):
-    """Gradient flow keeps them; gradient descent loses them in proportion to the learning rate."""
+    """Gradient flow keeps these differences; under gradient descent they drift in proportion to lr."""
     model, drifts = SeparateAttention(heads=5, rank=rank, init=0.05), []
     moments, start = of_population(TASK, model), model.start(4, seed=2)
     before = np.concatenate(theory.conserved(start, 4))
     for lr in (0.01, 0.001):
         after = train(model, moments, int(8 / lr), lr, start=start)
         drifts.append(np.abs(np.concatenate(theory.conserved(after.final, 4)) - before).max())
-        # a step changes what is conserved by at most lr²|∇L|², and the loss by lr|∇L|²
+        # a step changes the differences by at most lr²|∇L|², and the loss by lr|∇L|²
         assert after.loss[-1] < 0.9 * after.loss[0] and drifts[-1] < lr * np.ptp(after.loss)
     assert_first_order(drifts)
 
 
 def predictor(history_weights: dict, model, dim: int) -> np.ndarray:
-    """M of ŷ = βᵀ M x_q in the weights."""
+    """Return M of ŷ = βᵀ M x_q, which the weights multiply to."""
     key, query, v = model.factors(history_weights, dim)
     return np.einsum("hra,hrd,h->ad", key[:, :, :dim], query, v[:, 0, -1])
 
 
 def test_plateaus_are_principal_component_regression():
-    """Saddle to saddle: at the flattest step near L(M_m) the model is PCR with m components."""
+    """At the step whose loss is nearest to L(M_m), the model computes M_m."""
     model = SeparateAttention(heads=5, init=1e-3)
     # the largest learning rate is 0.16; plateaus last in proportion to 1/init
     history = train(
@@ -262,8 +268,8 @@ def test_plateaus_are_principal_component_regression():
     at = history.loss[np.minimum(history.kept, len(history.loss) - 1)]
     for m, level in enumerate(PLATEAUS):
         nearest = int(np.argmin(np.abs(at - level)))
-        # at a saddle, where a head of size s grows, the loss falls at 12a²s⁴: from s some 3e-3 on, by 1e-7
-        # between two snapshots; and what is learned bends it by b_D or more
+        # while a head of size s grows, the loss falls at the rate 12a²s⁴: for s = 3e-3, by 1e-7 between two
+        # snapshots; and near the fixed point the loss curves by b_D or more
         close(at[nearest], level, within=1e-6)
         weights = {name: stack[nearest] for name, stack in history.snapshots.items()}
         gap = np.linalg.norm(predictor(weights, model, 4) - theory.pcr_predictor(TASK, m))
@@ -271,12 +277,12 @@ def test_plateaus_are_principal_component_regression():
 
 
 def test_rank_sets_the_long_plateaus():
-    """Of the eight plateaus those at multiples of the rank are long (Figure 4)."""
+    """Of the eight plateaus only those at multiples of the rank are long (Figure 4)."""
     task = RegressionTask(dim=8, spectrum="power")
     model = SeparateAttention(heads=9, init=5e-3, rank=2)
     history = train(model, of_population(task, model), 20_001, 0.02, seed=1)
     times = [np.sum(np.abs(history.loss - level) < 0.006) for level in theory.plateau_losses(task)]
-    # a new head waits for 1/init = 200, one with room for its logarithm: 5
+    # a new head waits for 1/init = 200, and a head with a row to spare for ln(1/init) = 5
     assert min(times[2], times[4]) > 5 * max(times[1], times[3]), times
 
 
@@ -291,8 +297,8 @@ def test_rank_sets_the_long_plateaus():
     ids=["rank1", "rank3", "merged", "mlp"],
 )
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_stable_rate_is_the_edge(model, outputs):
-    """At the end of training a nudge dies out below the edge and grows above it."""
+def test_the_stable_rate_separates_decay_from_growth(model, outputs):
+    """At the end of training a small perturbation dies out below the stable rate and grows above it."""
     task = RegressionTask(dim=3, context=12, outputs=outputs)
     edge, moments = stable_rate(task, model), of_population(task, model)
     kind = moments.features
@@ -303,9 +309,9 @@ def test_stable_rate_is_the_edge(model, outputs):
         view[...] = 1e-7 * rng.standard_normal(view.shape)
     for view, part in zip(views, balanced_end(task, model), strict=True):
         view[: len(part)] += part
-    # A nudge of 1e-7 is squared in the loss, where it drowns in round-off; c, of size 1 and rounded at
-    # 1e-16, moves by the nudge itself. In 390 steps its steepest part shrinks by .94^390 = 3e-11, or
-    # grows until the run finds a flatter end.
+    # In the loss a perturbation of 1e-7 is squared and lost in round-off, so look at c, which has size 1, is
+    # rounded at 1e-16 and changes by as much as the weights. In 390 steps its steepest part shrinks by
+    # .94^390 = 3e-11, or grows until the run finds a flatter end.
     at = [10, 11, 400, 401]
     for factor, grows in ((0.97, False), (1.03, True)):
         after = train(model, moments, 401, factor * edge, start=nudged, snapshots=at)
@@ -314,17 +320,19 @@ def test_stable_rate_is_the_edge(model, outputs):
             for i in range(len(at))
         ]
         early, late = (np.abs(c[i + 1] - c[i]).max() for i in (0, 2))
-        assert early > 1e-9, early  # far above round-off, which decides nothing here
+        assert early > 1e-9, early  # far above round-off
         assert late > 2 * early if grows else late < early / 2, (factor, early, late)
     end = moments.loss(coefficients(balanced_end(task, model), moments.features))
     small = train(model, moments, int(4000 / edge), 0.3 * edge, seed=1)
-    close(small.loss[-1], end, within=1e-4)  # training is not quite over
-    if outputs == 1 or not isinstance(model, CubicMLP):  # z has one output's β only
+    close(small.loss[-1], end, within=1e-4)  # training has not quite converged
+    if outputs == 1 or not isinstance(
+        model, CubicMLP
+    ):  # the MLP's features hold one output's β only
         close(end, theory.plateau_losses(task)[-1])
 
 
 def test_finite_data_near_the_population():
-    """The plateau losses hold for the published draws up to the sample's own noise, 1/√P."""
+    """Published draws have the plateau losses of the theory, up to sampling errors of order 1/√P."""
     task, model = RegressionTask(), SeparateAttention(heads=5)
     draw = published.sample(task, 20_000, seed=0)
     moments = of_sequences(draw, model)
@@ -338,12 +346,12 @@ def test_finite_data_near_the_population():
         weights["key"][0, :, :4] = theory.pcr_predictor(draw.task, m).T
         weights["value"][0, 4, 4] = 1
         c = coefficients(model.factors(weights, 4), moments.features)
-        # y² has a standard deviation of 1.9 and its mean over 20,000 of 0.013: this draw is within three
+        # y² has a standard deviation of 1.9, so its mean over 20,000 has 0.013; this draw is within 0.02
         close(moments.loss(c), level, within=0.02)
 
 
-def test_a_rank_beyond_the_dimension_has_the_same_edge():
-    """What it adds is zero and stays there; it once took a matrix of 15 million rows."""
+def test_a_rank_beyond_the_dimension_has_the_same_stable_rate():
+    """The further rows are zero and stay there; once this took a matrix of 15 million rows."""
     edges = [stable_rate(TASK, SeparateAttention(rank=rank)) for rank in (TASK.dim, 3_000_000)]
     assert edges[0] == edges[1]
 

@@ -30,7 +30,6 @@ from iclcore.stability import stable_rate
 from iclcore.trainer import delayed_interrupt
 
 TASK = RegressionTask(dim=3, context=6)
-NAN = np.full((2, 3, 1), np.nan)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +252,7 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
             "snapshots takes",
         ),
         (lambda: Sequences(np.ones((2, 1, 1)), np.ones((2, 1, 1))), "at least 2 tokens"),
-        (lambda: train(MergedAttention(), Sequences(NAN, NAN), 5, 0.1), "data takes finite"),
+        (lambda: Sequences(*np.full((2, 2, 3, 1), np.nan)), "x takes finite numbers"),
         (
             lambda: train(
                 MergedAttention(), TASK.sample(3), 5, 0.1, start=MergedAttention().start(2)

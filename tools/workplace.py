@@ -10,15 +10,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
 from guard import MARK
 
-from iclcore.systems import STOPS, held
-
+# the signals that end a process from outside; Windows has no SIGHUP
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 GUARD = Path(__file__).with_name("guard.py")
 
 
@@ -61,20 +61,16 @@ def alone(root: Path) -> Iterator[None]:
     """One build of a book at a time: a second one waits, and says so."""
     path = root / "_build" / ".lock"
     path.parent.mkdir(exist_ok=True)
-    path.touch()
-    waits = False
-    with ExitStack() as ends:
-        while True:
-            try:
-                ends.enter_context(held(path))
-                break
-            except BlockingIOError:
-                if not waits:
-                    say = "waiting for another build of this book to end"
-                    print(say, file=sys.stderr, flush=True)
-                waits = True
-                time.sleep(0.1)
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        print("waiting for another build of this book to end", file=sys.stderr, flush=True)
+        lock.acquire()
+    try:
         yield
+    finally:
+        lock.release()
 
 
 @contextmanager

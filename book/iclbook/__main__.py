@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
             with needs("book"):
                 check_suffix(options.save, figure.name, result_class(figure))
     except BadValue as error:
-        picture.error(f"argument --{error}")
+        picture.error(f"argument --{error.name}: {error.takes}")
     except (ValueError, MissingExtra) as error:
         picture.error(str(error))
     given = {name: value for name, value in vars(options).items() if name in known}

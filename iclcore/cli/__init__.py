@@ -32,8 +32,8 @@ def attempt(act: Callable[[], int], parser: Parser) -> int:
         parser.error(f"argument {flag_of(error.name)}: {error.takes}")
     except MissingExtra as error:
         parser.error(str(error))
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:  # that of a sweep says what is kept
+        print(f"interrupted: {error}" if error.args else "interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # for instance ``iclcore theory | head``
         sys.stdout = None  # otherwise Python would try to flush it

@@ -24,6 +24,7 @@ FLAGS = {
     "steps": "--epoch",
     "every_length": "--vary_len",
     "values": "--track_value",
+    "plans": "--grid",
 }
 
 
@@ -92,7 +93,7 @@ def model_of(options: argparse.Namespace) -> Model:
         raise BadValue("model", "takes mlp with --cubic_feat, without --softmax and --vary_len")
     if options.rank != 1 and options.model != "attnS":
         raise BadValue("rank", f"goes with --model attnS, not {options.model}")
-    shared = {"heads": options.heads, "init": options.init}
+    shared = given(options, "heads", "init")
     shared["divisor"] = "tokens" if options.every_length else "one"
     if mlp:
         return CubicMLP(**shared)
@@ -140,8 +141,7 @@ def build_parser(multihead: bool = False) -> Parser:
     sweep = commands.add_parser("sweep", help="all runs of a grid over these flags", epilog=text)
     add = sweep.add_argument
     add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help="flags with lists or ranges")
-    text = "gets a file per run, table.csv and figure.png; runs that it has are not repeated"
-    add("--out", required=True, type=Path, metavar="FOLDER", help=text)
+    add("--out", required=True, type=Path, metavar="FOLDER", help="runs, table.csv and figure.png")
     add("--jobs", type=int, help="runs at a time on this machine (its cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
     sweep.set_defaults(parser=sweep, module="sweep")
@@ -164,8 +164,7 @@ def build_parser(multihead: bool = False) -> Parser:
 def problem_flags(parser: Parser) -> None:
     """Add the flags that name a task and a model."""
     add = parser.add_argument
-    text = "merged (default), separate, MLP(z); train also takes multihead"
-    add("--model", choices=("attnM", "attnS", "mlp"), default="attnM", help=text)
+    add("--model", choices=("attnM", "attnS", "mlp"), default="attnM", help="attnM by default")
     add("--heads", "--head_num", "--head", type=int, default=1, help="heads (1)")
     add("--rank", "--KQ_dim", type=int, default=1, help="rank of key and query, of attnS (1)")
     add("--init", type=float, default=0.01, help="scale of the initial weights (0.01)")
@@ -186,15 +185,12 @@ def train_flags(parser: Parser) -> None:
     """Add the flags of a run, which a sweep takes too, of all models but multihead."""
     problem_flags(parser)
     add = parser.add_argument
-    text = "arrays of your own: x (P, T, D), y (P, T) or (P, T, O); without --lr one is offered"
-    add("--data", metavar="F.npz", help=text)
+    add("--data", metavar="F.npz", help="arrays of your own: x (P, T, D), y (P, T) or (P, T, O)")
     add("--icl", dest="in_context", type=float, help="share of sequences with an own task (1)")
-    text = "training sequences (5000); inf: infinitely many, without a draw"
-    add("--trainset_size", dest="sequences", type=sequence_count, help=text)
+    add("--trainset_size", dest="sequences", type=sequence_count, help="sequences (5000), or inf")
     add("--testset_size", "--testset", dest="tests", type=int, help="sequences per test set (0)")
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
-    text = "gradient descent (default), or Adam with torch's defaults"
-    add("--optimizer", choices=("sgd", "adam"), default="sgd", help=text)
+    add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd by default")
     add("--momentum", type=float, help="as in torch.optim.SGD (0)")
     add("--weight_decay", type=float, help="as in torch.optim: added to the gradient (0)")
     add(
@@ -211,19 +207,16 @@ def multihead_flags(parser: Parser) -> None:
     add("--heads", "--head_num", "--head", type=int, help="heads H (one per task)")
     add("--dims", type=whole_numbers, default=[10], metavar="d,...", help="inputs per task (10)")
     add("--in_dim", dest="dim", type=int, help="all inputs, only to check: the sum of --dims")
-    text = "tokens, the query included: L + 1 (101)"
-    add("--seq_len", dest="context", type=context(3), default=100, metavar="T", help=text)
+    add("--seq_len", dest="context", type=context(3), default=100, metavar="T", help="L + 1 (101)")
     add("--noise", type=float, default=0.0, help="variance of the labels' noise (0)")
     add("--signal", type=numbers, metavar="s,...", help="power of the noiseless labels (their d)")
     text = "head i leans to task i; log-normal; or the authors' start, draws and loss, a mean over tasks"
     add("--start", choices=("aligned", "random", "published"), default="aligned", help=text)
     add("--width", type=int, help="rows d_e of key and query (all inputs)")
     add("--batch", type=int, default=256, help="fresh contexts at each step (256)")
-    text = "steps, with --lr (without both: 1,600 at rates .02, .01, .004)"
-    add("--epoch", dest="steps", type=int, help=text)
+    add("--epoch", dest="steps", type=int, help="steps, with --lr (without both: figure 1's 1,600)")
     add("--lr", type=float, help="learning rate, with --epoch")
-    text = "all matrices, or only omega and mu"
-    add("--engine", choices=("full", "spectral"), default="full", help=text)
+    add("--engine", choices=("full", "spectral"), default="full", help="full by default")
     add("--track_value", dest="values", action="store_true", help="record omega and mu")
     add("--seed", type=int, default=0, help="same seed, same curve (0)")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from iclcore.checks import SINGLE, BadValue, positive, whole
+from iclcore.cli.flags import given
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.heads import full_model, spectral
 from iclcore.heads.schedule import FIGURE_1, Schedule
@@ -50,10 +51,10 @@ def task_of(options: argparse.Namespace) -> MultiTask:
     if len(dims) != tasks:
         raise BadValue("dims", f"takes one number or {tasks}, one per task, not {len(dims)}")
     if options.start == "published":
-        drawn = {"heads": tasks, "signal": None, "width": None, "engine": "full"}
-        for name, value in drawn.items():
-            if getattr(options, name) not in (None, value):
-                raise BadValue(name, f"takes its default with --start published, {value}")
+        fixed = {"heads": tasks, "signal": None, "width": None, "engine": "full"}
+        for name in given(options, *fixed):
+            if getattr(options, name) != fixed[name]:
+                raise BadValue(name, f"takes {fixed[name]} with --start published")
     if options.dim not in (None, sum(dims)):
         raise BadValue("dim", f"takes {sum(dims)}, the sum of --dims, not {options.dim}")
     return MultiTask(dims, options.context, options.signal, options.noise)

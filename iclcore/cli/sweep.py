@@ -7,35 +7,30 @@ import time
 from collections.abc import Sequence
 from itertools import product
 
-from iclcore.checks import BadValue, whole
+from iclcore.checks import BadValue
 from iclcore.cli.flags import Parser, train_flags, unknown_flag
 from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
 from iclcore.extras import needs
-from iclcore.sweep import Plan, sweep
-
-MOST_RUNS = 100_000  # more files in a folder are a slip of the finger
+from iclcore.sweep import MOST_PLANS, ClusterLost, Plan, sweep
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.jobs is not None:
-        whole("jobs", options.jobs)
-        if options.scheduler:
-            raise BadValue("jobs", "goes without --scheduler, which has as many workers as it has")
+    if options.jobs is not None and options.scheduler:
+        raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
     clock = time.perf_counter()
     plans = plans_of(options)
     with needs("cluster"):  # before the first run
         from iclcore.cli import plots
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
-    except KeyboardInterrupt:
-        line = f"interrupted; finished runs are kept in {options.out}: run it again to go on"
-        print(line, file=sys.stderr)
-        return 130
+    except ClusterLost as error:
+        print(error, file=sys.stderr)
+        return 3
     save_picture(plots.swept(swept), options.out / "figure.png")
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     ends = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
-    print(f"{len(plans)} runs, {swept.found} of them found in {options.out}: {ends}")
+    print(f"{len(plans)} runs, {swept.reused} of them found in {options.out}: {ends}")
     seconds = time.perf_counter() - clock
     print(f"{options.out / 'table.csv'} has a row for each; {seconds:.3g} s")
     return 0 if counts["finished"] == len(plans) else 3
@@ -59,8 +54,8 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
             raise BadValue("grid", f"has --{name}, which has another value elsewhere")
         axes[action] = axis_values(values)
     runs = math.prod(len(values) for values in axes.values())
-    if runs > MOST_RUNS or not axes:
-        raise BadValue("grid", f"takes from 1 to {MOST_RUNS:,} runs, not {runs if axes else 0:,}")
+    if not 1 <= runs <= MOST_PLANS:
+        raise BadValue("grid", f"takes from 1 to {MOST_PLANS:,} runs, not {runs:,}")
     plans = []
     for values in product(*axes.values()):
         point = [f"{a.option_strings[0]}={v}" for a, v in zip(axes, values, strict=True)]
@@ -77,17 +72,13 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
 
 
 def axis_values(text: str) -> Sequence:
-    """Return the values of one axis: FIRST:END, FIRST:END:STEP, or a list."""
+    """Return the values of one axis: a range FIRST:END or FIRST:END:STEP, or a list."""
     if ":" not in text:
-        values = text.split(",")
-        if "" in values or len(set(values)) < len(values):
-            raise BadValue("grid", f"takes a list of different values, not {text!r}")
-        return values
+        return text.split(",")
     try:
-        numbers = range(*(int(part) for part in text.split(":")))
-        if 0 < len(numbers) <= MOST_RUNS:
-            return numbers
+        numbers = range(*map(int, text.split(":")))
+        len(numbers)  # raises OverflowError if there are too many
+        return numbers
     except (TypeError, ValueError, OverflowError):
-        pass
-    takes = f"a range FIRST:END or FIRST:END:STEP of 1 to {MOST_RUNS:,} numbers"
-    raise BadValue("grid", f"takes {takes}, not {text!r}")
+        takes = "a range of whole numbers FIRST:END or FIRST:END:STEP"
+        raise BadValue("grid", f"takes {takes}, not {text!r}") from None

@@ -7,7 +7,7 @@ import numpy as np
 
 from iclcore.engines.base import Engine, flat, parted
 from iclcore.loops import descend
-from iclcore.models import Factors, scoring, unscored
+from iclcore.models import Factors, scoring, scoring_gradients
 from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 
 
@@ -102,7 +102,7 @@ def gradient(factors: Factors, moments: Moments) -> Factors:
     slope = 2 / len(c) * (c @ moments.gram - moments.cross)
     slope = slope.reshape(len(c), features.dim, features.pairs)[:, :, features.pair]  # (O, D, A, B)
     dw = np.einsum("odab,hob->hda", slope, factors[-1])
-    return *unscored(factors, dw), np.einsum("odab,hda->hob", slope, scoring(factors))
+    return *scoring_gradients(factors, dw), np.einsum("odab,hda->hob", slope, scoring(factors))
 
 
 def _pair_rows(features: Features) -> np.ndarray:

@@ -146,10 +146,10 @@ def add_sums(x, y, sums):
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
 def query_row(w, v, tokens, query, answers, n, divisor, dw, dv):
-    """Return the sum of squared errors, and add half its gradients in w (H, E, D) and v (O, H, E) to dw and dv.
+    """Return the sum of squared errors, and add half its gradients in w and v to dw and dv.
 
-    tokens is (blocks, fours, E, FOUR), the query (blocks, D, WIDTH), and the answers times the divisor are
-    (blocks, O, WIDTH).
+    w is (H, E, D), v (O, H, E), tokens (blocks, fours, E, FOUR), query (blocks, D, WIDTH); the answers
+    (blocks, O, WIDTH) are multiplied by the divisor already.
     """
     heads, size, dim = w.shape
     by_row, by_column = (heads * size, dim), (len(v), heads * size)

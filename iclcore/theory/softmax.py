@@ -17,9 +17,9 @@ value's entries for inputs, because all averages that are odd in the task vector
 
 import numpy as np
 
-from iclcore.checks import share
+from iclcore.checks import fraction
 from iclcore.engines.base import flat, parted
-from iclcore.models import Weights, scoring, unscored
+from iclcore.models import Weights, scoring, scoring_gradients
 from iclcore.task import Matrix, RegressionTask
 from iclcore.theory.linear import Times
 
@@ -71,7 +71,7 @@ def early_escape(drive: Matrix, drag: float, power: float, weights: Weights, los
 
     The result is infinity if that takes more than a million units of time.
     """
-    course = _flow(drive, drag, power, weights, 1e6, share("lost", lost))
+    course = _flow(drive, drag, power, weights, 1e6, fraction("lost", lost))
     return float(course.t[-1]) if course.status == 1 else float("inf")
 
 
@@ -92,7 +92,7 @@ def _flow(drive, drag, power, weights, until, lost):
     def velocity(_, state):
         v, *parts = parted(state, first)
         slopes = [2 * np.einsum("da,hda->h", drive, scoring((*parts, v))) - 2 * drag * v.sum()]
-        slopes += unscored((*parts, v), 2 * v[:, None, None] * drive)
+        slopes += scoring_gradients((*parts, v), 2 * v[:, None, None] * drive)
         return flat(slopes)
 
     def loss(state):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from iclcore import History, RegressionTask, SeparateAttention, train
-from iclcore.files import DamagedFile, read_arrays
+from iclcore.files import DamagedFile, read_npz
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_what_is_no_run(make, run, in_folder):
         History.from_npz("run.npz")
     if make is pickled:
         with pytest.raises(DamagedFile, match="pickle"):
-            read_arrays("run.npz")
+            read_npz("run.npz")
     assert not os.path.exists("executed")
 
 

@@ -17,7 +17,7 @@ from jaxtyping import install_import_hook
 # tests send Ctrl-C, which a shell's background jobs and all that they start would ignore
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# not `loops` nor the engines softmax and population: numba compiles functions of theirs and must see them bare
+# not `loops` nor the engines softmax and population: numba compiles their functions and must see them bare
 CHECKED = (
     "engines.autograd", "engines.base", "engines.linear", "files", "heads", "history",
     "models", "modules", "moments", "published", "stability", "sweep.plan", "task", "theory", "trainer",

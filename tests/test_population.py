@@ -12,8 +12,7 @@ from iclcore.engines.linear import gradient as gradient_of_moments
 from iclcore.models import predictor
 from iclcore.moments import averages
 from iclcore.stability import stable_rate
-from iclcore.sweep import sweep
-from iclcore.sweep import Plan, carry_out, grid, prepare
+from iclcore.sweep import Plan, carry_out, grid, prepare, sweep
 from iclcore.trainer import choose
 
 EIGHT = RegressionTask(dim=8, spectrum="power", seed=3)

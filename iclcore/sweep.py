@@ -29,6 +29,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import ExitStack, contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
@@ -119,7 +120,8 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     with _lock:
         _worker_of_one_thread()
-    return carry_out(plan, lambda steps: None)
+    # Arrays come at odd addresses, where NumPy adds in another order: those of a copy do not.
+    return carry_out(deepcopy(plan), lambda steps: None)
 
 
 def _client(scheduler: str):

@@ -158,7 +158,7 @@ def test_a_warning_names_the_step_at_which_the_loss_rises():
     (message,) = (str(each.message) for each in warned)
     assert f"rose at step {step}," in message and "monotone_rate" in message
     assert message.endswith('engine="published" repeats the authors\' run bit by bit')
-    with pytest.warns(UserWarning, match="rose at step .* finds one$"):
+    with pytest.warns(UserWarning, match="rose at step .* finds smaller ones$"):
         train(model, draw, 2000, 0.1, engine="published")
 
 

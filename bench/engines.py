@@ -64,19 +64,19 @@ def softmax(sequences: int) -> dict:
     naive = step_seconds(model, draw.starts(model), draw, 1e-3, 5)
     torch_rows = AutogradEngine(model, draw.starts(model), draw, [], 1e-3)
     plain = best_seconds(lambda: torch_rows.advance(3), 3) / 3
-    fused, threads = row_step(model, draw.starts(model), draw, 30)
+    fused = softmax_step(model, draw.starts(model), draw, 30)
     # per head and token E in each of score, context, pull and slope's return, 6 for the exponential
     tokens, size = task.context + 1, task.dim + 1
     products = sequences * model.heads * (tokens * (4 * size + 6) + 3 * task.dim * size)
-    limit = 2 * products / (machine.peak() * threads)
+    limit = 2 * products / machine.peak()
     return {"P": sequences, "naive_step": naive, "torch_row_step": plain, "fused_step": fused,
-            "limit_step": limit, "times_faster": naive / fused, "threads": threads}  # fmt: skip
+            "limit_step": limit, "times_faster": naive / fused, "threads": 1}  # fmt: skip
 
 
-def row_step(model: Model, start: Weights, data: Sequences, steps: int) -> tuple[float, int]:
-    """Seconds of a step of the fused pass, and on how many threads."""
-    rows = SoftmaxEngine(model, start, data, [], 1e-3)
-    return best_seconds(lambda: rows.advance(steps), 10) / steps, rows.row.threads
+def softmax_step(model: Model, start: Weights, data: Sequences, steps: int) -> float:
+    """Return the seconds of a step of the softmax engine, which runs on one thread."""
+    engine = SoftmaxEngine(model, start, data, [], 1e-3)
+    return best_seconds(lambda: engine.advance(steps), 10) / steps
 
 
 def step_time(model: Model, moments: Moments, steps: int) -> float:
@@ -129,7 +129,7 @@ def growth(quick: bool) -> dict[str, list[dict]]:
             task = RegressionTask(dim=size["D"], context=size["N"])
             data, steps = task.sample(size["P"]), max(3, 100_000 // size["P"])
             model = MergedAttention(heads=size["H"], init=1e-2, softmax=True)
-            taken, _ = row_step(model, model.start(size["D"]), data, steps)
+            taken = softmax_step(model, model.start(size["D"]), data, steps)
             note("softmax", name, value, taken)
             if name != "H":  # moments know no heads
                 note("moments", name, value,

@@ -17,10 +17,10 @@ from jaxtyping import install_import_hook
 # tests send Ctrl-C, which a shell's background jobs and all that they start would ignore
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# not `loops` and the compiled half of softmax: numba compiles their functions and must see them bare
+# not `loops` nor the engines softmax and population: numba compiles their functions and must see them bare
 CHECKED = (
-    "engines.autograd", "engines.base", "engines.linear", "engines.softmax", "files", "heads", "history",
-    "models", "modules", "moments", "published", "stability", "task", "theory", "trainer",
+    "engines.autograd", "engines.base", "engines.linear", "files", "heads", "history", "models",
+    "modules", "moments", "published", "stability", "sweep_plan", "task", "theory", "trainer",
 )  # fmt: skip
 install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
 

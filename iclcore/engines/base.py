@@ -49,6 +49,36 @@ class Engine:
         return self.given
 
 
+class StepwiseEngine(Engine):
+    """An engine that takes its steps one by one in Python. It sets ``tests`` in ``prepare``."""
+
+    def error(self, test) -> float:
+        """Return the error on one of the tests."""
+        raise NotImplementedError
+
+    def gradient(self) -> tuple[float, Sequence]:
+        """Return the loss and its gradient."""
+        raise NotImplementedError
+
+    def move(self, slopes: Sequence[np.ndarray]) -> None:
+        """Change the weights by one step along the gradient."""
+        for view, slope in zip(self.views, slopes, strict=True):
+            view -= self.lr * slope
+
+    @np.errstate(all="ignore")  # a run that diverges ends by its loss, without numpy's warnings
+    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        losses, errors = np.empty(steps), np.empty((steps, len(self.tests)))
+        values = np.empty((steps, len(self.views[-1])))
+        for step in range(steps):
+            values[step] = self.views[-1][:, -1, -1]
+            errors[step] = [self.error(test) for test in self.tests]
+            losses[step], slopes = self.gradient()
+            if not np.isfinite(losses[step]):
+                return losses[: step + 1], errors[: step + 1], values[: step + 1]
+            self.move(slopes)
+        return losses, errors, values
+
+
 def flat(parts: Iterable[np.ndarray]) -> np.ndarray:
     """Return all numbers of some arrays as one vector."""
     return np.concatenate([np.ravel(part) for part in parts], dtype=float)

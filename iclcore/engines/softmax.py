@@ -1,121 +1,207 @@
-"""Full-batch gradient descent for softmax attention: one fused pass over the query's row.
+"""The softmax engine: full-batch gradient descent by a compiled pass over the query's row of attention.
 
-Softmax has no finite moments, so a step must visit the data. It need not form values or the other
-rows: Σ_m p_m V token_m = V (Σ_m p_m token_m). The pass is compiled, in ``query_row``.
+Softmax has no finite moments, so each step has to visit the data. It need not form the other rows, nor the
+values: Σ_m p_m V token_m = V (Σ_m p_m token_m). Sequences stand in blocks of WIDTH, and the sequence k within
+a block is the last axis of every array, so that each inner loop is a vector loop over k. Sums within a block
+are float32, as in the published code, and sums of blocks are float64.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Thread
-
 import numpy as np
-from numba import get_num_threads
+from numba import njit
+from numpy.polynomial import Chebyshev, Polynomial
 
-from iclcore.engines.base import Engine
-from iclcore.engines.lanes import WIDTH
-from iclcore.engines.query_row import ENDED, aligned, share
+from iclcore.engines.base import StepwiseEngine
+from iclcore.loops import REASSOCIATE
 from iclcore.models import Factors, Model, scoring, scoring_gradients
 from iclcore.task import Sequences, divide_by
 
-PART = 16  # blocks a thread takes at once: 256 sequences, of which the sum is float32
+WIDTH = 128  # sequences in a block: its arrays stay in the cache
+FOUR = (
+    4 * WIDTH
+)  # numbers of four tokens, which are taken at a time: a sum over four is stored once
+POWERS = Chebyshev.interpolate(np.exp2, 5, [-0.5, 0.5]).convert(kind=Polynomial).coef  # to 2e-7
+C0, C1, C2, C3, C4, C5 = POWERS.astype(np.float32)
+ZERO, ONE, HALF, LOWEST = np.array([0, 1, 0.5, -126], dtype=np.float32)
 
 
-class SoftmaxEngine(Engine):
-    """Plain gradient descent of a softmax model on sequences."""
-
-    engine = "softmax"
+class SoftmaxEngine(StepwiseEngine):
+    """Train a softmax model on sequences by plain gradient descent."""
 
     def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
-        self.row = QueryRow(self.model, [train, *tests], self.views[-1].shape[0])
+        self.train, *self.tests = (QueryRow(self.model, data) for data in (train, *tests))
 
-    def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        errors = np.empty((steps, len(self.row.count)))
-        values = np.empty((steps, len(self.views[-1])))
-        # a diverging run ends by its loss, not by a warning
-        with self.row.assisted(), np.errstate(all="ignore"):
-            for step in range(steps):
-                values[step] = self.views[-1][:, -1, -1]
-                errors[step], slopes = self.row.of_factors(self.views)
-                if not np.isfinite(errors[step, 0]):
-                    steps = step + 1
-                    break
-                for view, slope in zip(self.views, slopes, strict=True):
-                    view -= self.lr * slope
-        return errors[:steps, 0], errors[:steps, 1:], values[:steps]
+    def load(self) -> None:
+        """Compile the pass over the data, or load it from numba's cache, by making it once."""
+        self.gradient()
+
+    def error(self, test: "QueryRow") -> float:
+        return test.gradient(self.views)[0]
+
+    def gradient(self) -> tuple[float, Factors]:
+        return self.train.gradient(self.views)
 
 
 class QueryRow:
-    """Mean squared errors of sets of sequences, and the gradient of the first one's.
+    """A set of sequences in blocks: a model's mean squared error on it, and the gradient of this error."""
 
-    All sets, and all lengths of each, stand in one line of blocks, so that a step is one pass.
+    def __init__(self, model: Model, data: Sequences):
+        self.count = len(data) * len(data.lengths) * data.outputs
+        self.lengths = []
+        for tokens, answers in data.prefixes():
+            sequences, n, size = tokens.shape
+            divisor, query = divide_by(model.divisor, n), tokens[:, -1, : data.dim]
+            fours = np.pad(tokens, [(0, 0), (0, -n % 4), (0, 0)]).reshape(sequences, -1, 4, size)
+            blocks = _blocks(fours.swapaxes(2, 3))  # (blocks, fours, E, 4, WIDTH)
+            blocks = blocks.reshape(*blocks.shape[:3], FOUR)
+            self.lengths.append((blocks, _blocks(query), _blocks(answers * divisor), n, divisor))
+
+    @np.errstate(all="ignore")  # a number too large for float32 gives an error that is not finite
+    def gradient(self, factors: Factors) -> tuple[float, Factors]:
+        """Return the error of the model with the factors (W, v) or (K, Q, v), and its gradient in them."""
+        w, v = scoring(factors).swapaxes(1, 2), factors[-1].swapaxes(0, 1)
+        weights = [a.astype(np.float32, order="C") for a in (w / np.log(2), v)]  # for powers of two
+        dw, dv = np.zeros(w.shape), np.zeros(v.shape)
+        total = sum(query_row(*weights, *data, dw, dv) for data in self.lengths)
+        dw, dv = 2 / self.count * dw.swapaxes(1, 2), 2 / self.count * dv.swapaxes(0, 1)
+        return total / self.count, (*scoring_gradients(factors, dw), dv)
+
+
+def _blocks(numbers: np.ndarray) -> np.ndarray:
+    """Return float32 blocks (blocks, …, WIDTH) of sequences (P, …), the last one filled with zeros."""
+    numbers = np.pad(numbers, [(0, -len(numbers) % WIDTH), *[(0, 0)] * (numbers.ndim - 1)])
+    blocks = np.moveaxis(numbers.reshape(-1, WIDTH, *numbers.shape[1:]), 1, -1)
+    aligned = zeros(blocks.shape)
+    with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite
+        aligned[...] = blocks
+    return aligned
+
+
+# -- compiled: b is a block, k a sequence in it, h a head, m a token, e an entry of it --------------
+
+
+@njit(cache=True)
+def zeros(shape):
+    """Return float32 zeros that start with a cache line: a vector across two lines is read twice."""
+    size = np.prod(np.array(shape))
+    longer = np.zeros(size + 16, dtype=np.float32)
+    first = -(longer.ctypes.data // 4) % 16
+    return longer[first : first + size].reshape(shape)
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def power_of_two(x):
+    """Return 2^x for x ≤ 0: the nearest whole number goes to the exponent's bits, the rest to a series."""
+    x = LOWEST if x < LOWEST else x  # a lower exponent has no bits; nan stays nan
+    n = np.int32(x - HALF)
+    r = x - np.float32(n)
+    series = ((((C5 * r + C4) * r + C3) * r + C2) * r + C1) * r + C0
+    return series * np.int32((n + 127) << 23).view(np.float32)
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def add_scores(tokens, x, p):
+    """Add x_h·token_m to p_h(m)."""
+    fours, size, _ = tokens.shape
+    x, p = x.reshape((-1, size, WIDTH)), p.reshape((-1, fours, FOUR))
+    for four in range(fours):
+        for h in range(len(p)):
+            for e in range(size):
+                for k in range(WIDTH):
+                    for m in range(0, FOUR, WIDTH):
+                        p[h, four, m + k] += x[h, e, k] * tokens[four, e, m + k]
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def add_tokens(tokens, p, x):
+    """Add Σ_m p_h(m) token_m to x_h."""
+    fours, size, _ = tokens.shape
+    x, p = x.reshape((-1, size, WIDTH)), p.reshape((-1, fours, FOUR))
+    for four in range(fours):
+        for h in range(len(p)):
+            for e in range(size):
+                for k in range(WIDTH):
+                    for m in range(0, FOUR, WIDTH):
+                        x[h, e, k] += p[h, four, m + k] * tokens[four, e, m + k]
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def add_product(a, x, y):
+    """Add a x to y, both of which have a column for each sequence."""
+    for i in range(len(y)):
+        for j in range(len(x)):
+            for k in range(WIDTH):
+                y[i, k] += a[i, j] * x[j, k]
+
+
+@njit(cache=True, fastmath=REASSOCIATE)
+def add_sums(x, y, sums):
+    """Add x yᵀ, a sum over the sequences, to sums."""
+    for i in range(len(x)):
+        for j in range(len(y)):
+            total = ZERO
+            for k in range(WIDTH):
+                total += x[i, k] * y[j, k]
+            sums[i, j] += total
+
+
+@njit(cache=True, fastmath=REASSOCIATE, nogil=True)
+def query_row(w, v, tokens, query, answers, n, divisor, dw, dv):
+    """Return the sum of squared errors, and add half its gradients in w and v to dw and dv.
+
+    w is (H, E, D), v (O, H, E), tokens (blocks, fours, E, FOUR), query (blocks, D, WIDTH); the answers
+    (blocks, O, WIDTH) are multiplied by the divisor already.
     """
-
-    def __init__(self, model: Model, sets: list[Sequences], heads: int):
-        dim, outputs = sets[0].dim, sets[0].outputs
-        blocks = [-(-len(each) // WIDTH) for each in sets]
-        lengths = np.concatenate(
-            [np.repeat(each.lengths, b) for each, b in zip(sets, blocks, strict=True)]
-        )
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        tokens = aligned((starts[-1], dim + outputs, WIDTH))
-        answers = aligned((len(lengths), outputs + 1, WIDTH))
-        place, parts, self.first, self.count = 0, [], [], []
-        for each, count in zip(sets, blocks, strict=True):
-            self.first.append(len(parts))
-            self.count.append(len(each) * len(each.lengths) * outputs)
-            parts.extend(range(place, place + count * len(each.lengths), PART))
-            for numbers, target in each.prefixes():
-                here = tokens[starts[place] : starts[place + count]]
-                # the last row weighs a sequence: 0 for those that only fill the last block
-                weighed = np.concatenate([target, np.ones((len(target), 1))], axis=1)
-                with np.errstate(over="ignore"):  # inf in float32: a loss that is not finite
-                    here[...] = _across(numbers).reshape(here.shape)
-                    answers[place : place + count] = _across(weighed)
-                place += count
-        scales = np.array([1 / divide_by(model.divisor, int(n)) for n in lengths], dtype=np.float32)
-        self.threads = min(get_num_threads(), len(parts))
-        self.w = np.zeros((heads, dim, dim + outputs), dtype=np.float32)
-        self.v = np.zeros((heads, outputs, dim + outputs), dtype=np.float32)
-        self.losses = np.empty(len(parts))
-        of_first = [*self.first[1:], len(parts)][0]
-        self.slopes = [np.empty((of_first, *factor.shape)) for factor in (self.w, self.v)]
-        self.counts = np.zeros(3, dtype=np.int64)
-        data = tokens, starts, answers, scales, np.array([*parts, place])
-        axes = tuple(range(dim + outputs))
-        self.given = self.w, self.v, data, self.losses, *self.slopes, axes, self.counts
-        # compiles, or loads what was compiled
-        share(True, *self.given[:3], self.losses[:0], *self.given[4:])
-
-    @contextmanager
-    def assisted(self) -> Iterator[None]:
-        """Inside, other threads take their share of each pass."""
-        self.counts[:] = len(self.losses), 0, 0
-        others = [Thread(target=share, args=(False, *self.given)) for _ in range(self.threads - 1)]
-        try:
-            for other in others:
-                other.start()
-            yield
-        finally:
-            self.counts[ENDED] = 1
-            for other in others:
-                if other.ident:
-                    other.join()
-
-    def of_factors(self, factors: Factors) -> tuple[np.ndarray, Factors]:
-        """Each set's error, and the first one's gradients in the factors (W, v) or (K, Q, v)."""
-        errors, dw, dv = self.gradient(scoring(factors), factors[-1])
-        return errors, (*scoring_gradients(factors, dw), dv)
-
-    def gradient(self, w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Each set's error, and the first one's gradients in W (H, D, E) and v (H, O, E)."""
-        self.w[...], self.v[...] = w, v
-        share(True, *self.given)
-        errors = np.add.reduceat(self.losses, self.first) / self.count
-        return errors, *(2 / self.count[0] * slope.sum(axis=0) for slope in self.slopes)
-
-
-def _across(numbers: np.ndarray) -> np.ndarray:
-    """Sequences (P, …) in blocks (P / WIDTH, …, WIDTH), the last one filled with zeros."""
-    fill = (-len(numbers) % WIDTH, *numbers.shape[1:])
-    numbers = np.concatenate([numbers, np.zeros(fill, dtype=numbers.dtype)])
-    return np.moveaxis(numbers.reshape(-1, WIDTH, *numbers.shape[1:]), 1, -1)
+    heads, size, dim = w.shape
+    by_row, by_column = (heads * size, dim), (len(v), heads * size)
+    w, dw, v, dv = (
+        w.reshape(by_row),
+        dw.reshape(by_row),
+        v.reshape(by_column),
+        dv.reshape(by_column),
+    )
+    u, context, pull = zeros((len(w), WIDTH)), zeros((len(w), WIDTH)), zeros((len(w), WIDTH))
+    p, slope = zeros((heads, n + -n % 4, WIDTH)), zeros((heads, n + -n % 4, WIDTH))
+    error, top, mass = zeros((len(v), WIDTH)), zeros((WIDTH,)), zeros((WIDTH,))
+    loss, weight = 0.0, np.float32(1 / divisor**2)
+    for b in range(len(tokens)):
+        u[:], context[:], pull[:], error[:] = ZERO, ZERO, ZERO, ZERO
+        p[:], slope[:] = ZERO, ZERO
+        # score_h(m) = u_h·token_m with u_h = W_hᵀ x_q, and p is its softmax
+        add_product(w, query[b], u)
+        add_scores(tokens[b], u, p)
+        for h in range(heads):
+            top[:], mass[:] = p[h, 0], ZERO
+            for m in range(1, n):
+                for k in range(WIDTH):
+                    top[k] = p[h, m, k] if p[h, m, k] > top[k] else top[k]
+            for m in range(n):
+                for k in range(WIDTH):
+                    p[h, m, k] = power_of_two(p[h, m, k] - top[k])
+                    mass[k] += p[h, m, k]
+            inverse = ONE / mass
+            for m in range(n):
+                for k in range(WIDTH):
+                    p[h, m, k] *= inverse[k]
+        p[:, n:] = ZERO  # tokens that only fill the last four
+        # context_h = Σ_m p_h(m) token_m, and the prediction is Σ_h v_h·context_h
+        add_tokens(tokens[b], p, context)
+        add_product(v, context, error)
+        error -= answers[b]
+        loss += weight * np.sum(error.astype(np.float64) ** 2)
+        error *= weight
+        # back: the pull on context_h is error·v_h, and that on score_h(m) is the slope of the softmax
+        add_sums(error, context, dv)
+        add_product(v.T, error, pull)
+        add_scores(tokens[b], pull, slope)
+        for h in range(heads):
+            mass[:] = ZERO
+            for m in range(n):
+                for k in range(WIDTH):
+                    mass[k] += p[h, m, k] * slope[h, m, k]
+            for m in range(n):
+                for k in range(WIDTH):
+                    slope[h, m, k] = p[h, m, k] * (slope[h, m, k] - mass[k])
+        u[:] = ZERO
+        add_tokens(tokens[b], slope, u)
+        add_sums(u, query[b], dw)
+    return loss

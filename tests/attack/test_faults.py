@@ -48,7 +48,7 @@ def reference(tmp_path_factory):
 
 
 def same(out: Path, reference: Path, complete: bool) -> int:
-    """Check that every run in a folder has the bytes of the undisturbed sweep, and return how many there are."""
+    """Check that each run has the bytes of the undisturbed sweep, and return how many runs there are."""
     files, expected = (
         {path.name: path.read_bytes() for path in (folder / "runs").glob("*.npz")}
         for folder in (out, reference)

@@ -103,8 +103,8 @@ def train_merged(w, v, a, c, lam, power, lr, losses, values):
 def train_separate(k, q, v, a, c, lam, power, lr, losses, values):
     """Take as many steps as there are ``losses``, and return the number of steps recorded.
 
-    k and q (H R, D) have R rows of each head, and M = Σ_n u_n k_n q_nᵀ, where u_n is the value of the head that
-    row n belongs to. M is formed if there are more rows than D. If not, the products k_n c k_m and q_n λ q_m
+    k and q (H R, D) have R rows of each head, and M = Σ_n u_n k_n q_nᵀ, where u_n is the value of the head of
+    row n. M is formed if there are more rows than D. If not, the products k_n c k_m and q_n λ q_m
     suffice, which are fewer.
     """
     rows, dim = k.shape

@@ -1,8 +1,10 @@
-"""The models as torch modules: the readable definition of what each does with a sequence.
+"""The models as torch modules: the definition of what each model does with a sequence.
 
-Slow and obvious on purpose. Training goes through ``descent`` and ``softmax``; these modules are
-what both must agree with, and ``autograd`` trains them as they are. Tokens are (P, n, E) with the
-query last and its y set to zero; the prediction is (P, O).
+They are slow and obvious on purpose. The engines ``linear``, ``population`` and ``softmax`` train the same
+models much faster and must agree with them; the engine ``autograd`` trains the modules themselves.
+
+Shapes: P sequences of n tokens, a token having E = D + O entries (its x and its y), H heads of rank R. The
+last token is the query, whose y is set to zero, and the prediction of this y is (P, O).
 """
 
 from jaxtyping import Float
@@ -20,103 +22,112 @@ Tokens = Float[Tensor, "P n E"]
 
 
 class Network(nn.Module):
-    """What all have in common: matrices, held one by one as the published code does, and the divisor.
+    """The base class: its matrices, each a parameter of its own as in the published code, and the divisor.
 
-    ``predict`` makes the prediction, but for the divisor, of what is ``given``.
+    The prediction for tokens is ``predict(inputs(tokens))``, divided as the divisor says.
     """
 
     def __init__(self, model: Model, weights: Weights, outputs: int, precision: torch.dtype):
         super().__init__()
         self.softmax, self.divisor, self.outputs = model.softmax, model.divisor, outputs
         for name, stack in weights.items():
-            held = (nn.Parameter(torch.tensor(matrix, dtype=precision)) for matrix in stack)
-            setattr(self, name, nn.ParameterList(held))
+            matrices = [nn.Parameter(torch.tensor(matrix, dtype=precision)) for matrix in stack]
+            setattr(self, name, nn.ParameterList(matrices))
 
     def forward(self, tokens: Tokens) -> Float[Tensor, "P O"]:
-        return self.predict(self.given(tokens)) / divide_by(self.divisor, tokens.shape[1])
+        return self.predict(self.inputs(tokens)) / divide_by(self.divisor, tokens.shape[1])
 
-    def given(self, tokens: Tokens) -> Tensor:
-        """What is made of tokens before there is a weight."""
+    def inputs(self, tokens: Tokens) -> Tensor:
+        """Return what ``predict`` takes, computed from tokens without any weight."""
         return tokens
 
-    def as_published(self, given: Tensor) -> Float[Tensor, "P O"]:
-        """The same by the operations of the first paper's code, in their order."""
-        return self.predict(given)
+    def predict(self, inputs: Tensor) -> Float[Tensor, "P O"]:
+        """Return the predictions before they are divided."""
+        raise NotImplementedError
+
+    def predict_as_published(self, inputs: Tensor) -> Float[Tensor, "P O"]:
+        """Return the same by the operations of the first paper's code, in their order."""
+        return self.predict(inputs)
 
 
 class Attention(Network):
-    """ŷ = Σ_h Σ_m p_h(m) V_h token_m, read from its last O entries; only the query's row is formed.
+    """Attention predicts ŷ = Σ_h Σ_m p_h(m) V_h token_m, of which it reads the last O entries.
 
-    p_h(m) is the score of the query's token against token m: as it is (linear) or its softmax. Kinds of
-    attention differ in ``scores``, and in ``compared``: each token as it asks and as it is asked by head h.
+    p_h(m) is the score of the query's token against token m, in linear attention as it is and in softmax
+    attention after a softmax over m. Merged and separate attention differ in their scores.
     """
 
-    def predict(self, given: Tokens) -> Float[Tensor, "P O"]:
-        seen = torch.einsum("phm,pme->phe", self.weigh(self.scores(given)), given)
-        value = _stacked(self.value)[:, -self.outputs :]  # last: no value a token
-        return torch.einsum("phe,hoe->po", seen, value)
+    def predict(self, tokens: Tokens) -> Float[Tensor, "P O"]:
+        p = self.normalised(self.scores(tokens))
+        context = torch.einsum("phm,pme->phe", p, tokens)
+        value = _stacked(self.value)[:, -self.outputs :]  # only these rows reach the prediction
+        return torch.einsum("phe,hoe->po", context, value)
 
-    def as_published(self, given: Tokens) -> Float[Tensor, "P O"]:
-        """Every token's row of scores and every token's value, one head after another.
+    def predict_as_published(self, tokens: Tokens) -> Float[Tensor, "P O"]:
+        """Return the predictions from every token's row of scores and every token's value, head after head.
 
-        Said once more because the order of sums decides the last bit of a number, past the edge of
-        stability that bit how a run ends, and this order holds n times as much as the other.
+        It repeats ``predict`` because the order of a sum decides its last bit, and past the edge of stability
+        this bit decides how a run ends. This order needs n times as much memory as the other.
         """
         outputs = []
         for h, value in enumerate(self.value):
-            asking, asked = self.compared(given, h)
-            weight = self.weigh(torch.bmm(asking, asked.transpose(1, 2)))
-            outputs.append(torch.bmm(weight, linear(given, value)))
+            queries, keys = self.queries_and_keys(tokens, h)
+            p = self.normalised(torch.bmm(queries, keys.transpose(1, 2)))
+            outputs.append(torch.bmm(p, linear(tokens, value)))
         return sum(outputs)[:, -1, -self.outputs :]
 
-    def weigh(self, scores: Float[Tensor, "P rows n"]) -> Float[Tensor, "P rows n"]:
+    def normalised(self, scores: Float[Tensor, "P rows n"]) -> Float[Tensor, "P rows n"]:
         return scores.softmax(dim=2) if self.softmax else scores
 
 
 class Merged(Attention):
-    """score_h(q, m) = token_qᵀ KQ_h token_m."""
+    """The score of token m in head h is token_qᵀ KQ_h token_m."""
 
     def scores(self, tokens: Tokens) -> Float[Tensor, "P H n"]:
-        return torch.einsum("pd,hde,pme->phm", tokens[:, -1], _stacked(self.key_query), tokens)
+        query = tokens[:, -1]
+        return torch.einsum("pd,hde,pme->phm", query, _stacked(self.key_query), tokens)
 
-    def compared(self, tokens: Tokens, h: int) -> tuple[Tokens, Tokens]:
+    def queries_and_keys(self, tokens: Tokens, h: int) -> tuple[Tokens, Tokens]:
         return tokens, linear(tokens, self.key_query[h])
 
 
 class Separate(Attention):
-    """score_h(q, m) = (Q_h token_q)·(K_h token_m)."""
+    """The score of token m in head h is (Q_h token_q)·(K_h token_m)."""
 
     def scores(self, tokens: Tokens) -> Float[Tensor, "P H n"]:
-        asked = torch.einsum("hrd,pd->phr", _stacked(self.query), tokens[:, -1])
-        return torch.einsum("phr,hre,pme->phm", asked, _stacked(self.key), tokens)
+        queries = torch.einsum("hrd,pd->phr", _stacked(self.query), tokens[:, -1])
+        return torch.einsum("phr,hre,pme->phm", queries, _stacked(self.key), tokens)
 
-    def compared(
+    def queries_and_keys(
         self, tokens: Tokens, h: int
     ) -> tuple[Float[Tensor, "P n R"], Float[Tensor, "P n R"]]:
         return linear(tokens, self.query[h]), linear(tokens, self.key[h])
 
 
 class Cubic(Network):
-    """ŷ = W₂ W₁ z, z = vec(β x_qᵀ), β the block of Σ_m token_m token_mᵀ between x and the last y."""
+    """The two-layer network predicts ŷ = W₂ W₁ z with the cubic feature z = vec(β x_qᵀ).
 
-    def given(self, tokens: Tokens) -> Float[Tensor, "P DD"]:
+    β is the block of Σ_m token_m token_mᵀ between x and the last y: the sum Σ_m y_m x_m.
+    """
+
+    def inputs(self, tokens: Tokens) -> Float[Tensor, "P DD"]:
         dim = tokens.shape[2] - self.outputs
         beta = torch.bmm(tokens.transpose(1, 2), tokens)[:, :dim, [-1]]
         return torch.bmm(beta, tokens[:, [-1], :dim]).flatten(1)
 
-    def predict(self, given: Float[Tensor, "P DD"]) -> Float[Tensor, "P O"]:
-        return linear(linear(given, self.first[0]), self.second[0])
+    def predict(self, z: Float[Tensor, "P DD"]) -> Float[Tensor, "P O"]:
+        return linear(linear(z, self.first[0]), self.second[0])
 
 
 def _stacked(matrices: nn.ParameterList) -> Float[Tensor, "H a b"]:
     return torch.stack(tuple(matrices))
 
 
-KINDS = {MergedAttention: Merged, SeparateAttention: Separate, CubicMLP: Cubic}
+MODULES = {MergedAttention: Merged, SeparateAttention: Separate, CubicMLP: Cubic}
 
 
 def module(
     model: Model, weights: Weights, outputs: int, precision: torch.dtype = torch.float64
 ) -> Network:
-    """The torch module of a model, holding copies of ``weights``."""
-    return KINDS[type(model)](model, weights, outputs, precision)
+    """Return the torch module of a model, with copies of the weights."""
+    return MODULES[type(model)](model, weights, outputs, precision)

@@ -150,7 +150,7 @@ def _foreign_code(plan: Plan) -> list[str]:
     A torch module can be registered for a model only where ``iclcore.modules`` was imported.
     """
     modules = sys.modules.get("iclcore.modules")
-    classes = [type(plan.model), type(plan.task), modules and modules.KINDS.get(type(plan.model))]
+    classes = [type(plan.model), type(plan.task), modules and modules.MODULES.get(type(plan.model))]
     bases = dict.fromkeys(base for each in classes if each for base in each.__mro__)
     return [_source(base) for base in bases if base.__module__.split(".")[0] not in VERSIONED]
 

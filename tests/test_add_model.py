@@ -12,7 +12,7 @@ from pace import slow
 
 from iclcore import RegressionTask, train
 from iclcore.models import MODELS, Layer, Model
-from iclcore.modules import KINDS, Attention
+from iclcore.modules import MODULES, Attention
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "add_model.md"
 
@@ -54,7 +54,7 @@ class TiedModule(Attention):
 
 def test_a_model_without_moments_goes_by_its_module(monkeypatch):
     monkeypatch.setitem(MODELS, "Tied", Tied)
-    monkeypatch.setitem(KINDS, Tied, TiedModule)
+    monkeypatch.setitem(MODULES, Tied, TiedModule)
     data = RegressionTask(dim=2, context=6).sample(30)
     run = train(Tied(heads=2, init=0.3), data, 200, 0.01)
     assert run.engine == "autograd" and run.model == Tied(heads=2, init=0.3)

@@ -8,7 +8,7 @@ from conftest import close
 
 from iclbook import measure
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
-from iclcore.engines.autograd import lengths, mean_loss
+from iclcore.engines.autograd import mean_loss, tensors
 from iclcore.modules import module
 
 
@@ -19,7 +19,7 @@ def data():
 
 def loss_at(model, weights, data):
     net = module(model, weights, 1)
-    return mean_loss(net.predict, lengths(net, data)).item()
+    return mean_loss(net.predict, tensors(net, data)).item()
 
 
 @pytest.mark.parametrize("kind", [MergedAttention, SeparateAttention])

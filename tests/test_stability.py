@@ -11,7 +11,7 @@ from conftest import close
 from scipy.sparse.linalg import ArpackError
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, train
-from iclcore.engines.autograd import gradient_of, lengths
+from iclcore.engines.autograd import gradient_of, tensors
 from iclcore.engines.linear import gradient
 from iclcore.modules import module
 from iclcore.moments import of_sequences
@@ -24,7 +24,7 @@ def exact_sharpness(model, weights, data):
     """The largest eigenvalue of the Hessian in all weights: those that reach no prediction add zeros."""
     net = module(model, weights, data.y.shape[2])
     names, parts = zip(*net.named_parameters(), strict=True)
-    ((tokens, answers, _),) = lengths(net, data)
+    ((tokens, answers, _),) = tensors(net, data)
 
     def loss(*values):
         held = dict(zip(names, values, strict=True))

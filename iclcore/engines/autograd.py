@@ -1,124 +1,135 @@
-"""Training of the torch modules by autograd: the oracle in float64, and as the first paper's code does it.
+"""The engines that train the torch modules by autograd: the oracle in float64, and the published operations.
 
-Below the edge of stability every engine gives the published curve. Past it the last bit of a number
-decides how a run ends, and only the same operations in the same order, in float32, end in the same place.
+Below the edge of stability every engine gives the published curve. Past it the last bit of a number decides
+how a run ends, so that only the same operations in the same order, in float32, end in the same place.
 """
 
-from collections.abc import Callable
-from contextlib import nullcontext
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
-from iclcore.engines.base import Engine
+from iclcore.engines.base import StepwiseEngine
 from iclcore.extras import needs
 from iclcore.models import Factors, Model, Weights
 from iclcore.modules import Network, module
-from iclcore.optimisers import PLAIN, Adam
+from iclcore.optimisers import PLAIN, Adam, Optimizer
 from iclcore.task import Sequences, divide_by
-from iclcore.threads import one_torch_thread
 
 with needs("torch"):
     import torch
     from torch import Tensor
     from torch.nn.functional import mse_loss
 
-SMALL = 1e6  # scores of a head that one thread computes nearly as soon as two, and sooner on a busy machine
+SMALL = 1e6  # one thread computes so many scores about as fast as two, and faster on a busy machine
 
-Lengths = list[tuple[Tensor, Tensor, int]]  # of each: what is given, the answers, the divisor
+Tensors = list[tuple[Tensor, Tensor, int]]  # for each length: input, answers, divisor
 
 
-class AutogradEngine(Engine):
-    """Descent of any model on sequences: the oracle, by torch.optim."""
+class AutogradEngine(StepwiseEngine):
+    """Train any model on sequences by torch.optim in float64."""
 
-    engine, precision = "autograd", torch.float64
+    precision = torch.float64
 
     def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
-        optimizer = self.optimizer
         self.net = module(self.model, self.weights, train.outputs, self.precision)
-        self.held = [matrix for stack in self.weights.values() for matrix in stack]
+        self.matrices = [matrix for stack in self.weights.values() for matrix in stack]
         self.parameters = list(self.net.parameters())
-        self.sets = [lengths(self.net, data) for data in (train, *tests)]
+        self.train, *self.tests = (tensors(self.net, data) for data in (train, *tests))
         scores = sum(len(train) * n**2 for n in train.lengths)
         self.threads = one_torch_thread if scores < SMALL else nullcontext
-        if isinstance(optimizer, Adam):
-            betas = optimizer.beta1, optimizer.beta2
-            rule = partial(torch.optim.Adam, betas=betas, eps=optimizer.eps)
-        else:
-            rule = partial(torch.optim.SGD, momentum=optimizer.momentum)
-        decay = optimizer.weight_decay
-        # plain steps are taken without it: to load what it is made of takes torch a second
-        self.rule = optimizer != PLAIN and rule(self.parameters, lr=self.lr, weight_decay=decay)
+        # Plain steps do without torch.optim, because loading it takes a second.
+        plain = self.optimizer == PLAIN
+        self.rule = None if plain else _rule(self.optimizer, self.parameters, self.lr)
 
-    def predict(self, given: Tensor) -> Tensor:
-        return self.net.predict(given)
+    def predict(self, inputs: Tensor) -> Tensor:
+        """Return the predictions before they are divided."""
+        return self.net.predict(inputs)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with self.threads():
-            return self._advance(steps)
+            return super().advance(steps)
 
-    def _advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        loss, errors = np.empty(steps), np.empty((steps, len(self.sets) - 1))
-        values = np.empty((steps, len(self.views[-1])))
-        for step in range(steps):
-            values[step] = self.views[-1][:, -1, -1]
-            with torch.no_grad():
-                errors[step] = [mean_loss(self.predict, data).item() for data in self.sets[1:]]
-            total = mean_loss(self.predict, self.sets[0])
-            loss[step] = total.item()
-            if not np.isfinite(loss[step]):
-                return loss[: step + 1], errors[: step + 1], values[: step + 1]
-            slopes = torch.autograd.grad(total, self.parameters)
-            with torch.no_grad():
-                for matrix, slope in zip(self.parameters, slopes, strict=True):
-                    if self.rule:
-                        matrix.grad = slope
-                    else:
-                        matrix.sub_(slope, alpha=self.lr)
-                if self.rule:
-                    self.rule.step()
-                for held, matrix in zip(self.held, self.parameters, strict=True):
-                    held[...] = matrix.numpy()
-        return loss, errors, values
+    @torch.no_grad()
+    def error(self, test: Tensors) -> float:
+        return mean_loss(self.predict, test).item()
+
+    def gradient(self) -> tuple[float, tuple[Tensor, ...]]:
+        loss = mean_loss(self.predict, self.train)
+        return loss.item(), torch.autograd.grad(loss, self.parameters)
+
+    @torch.no_grad()
+    def move(self, slopes: tuple[Tensor, ...]) -> None:
+        for parameter, slope in zip(self.parameters, slopes, strict=True):
+            if self.rule:
+                parameter.grad = slope
+            else:
+                parameter.sub_(slope, alpha=self.lr)
+        if self.rule:
+            self.rule.step()
+        for matrix, parameter in zip(self.matrices, self.parameters, strict=True):
+            matrix[...] = parameter.numpy()
 
 
 class PublishedEngine(AutogradEngine):
-    """The same by the first paper's operations: float32, every token's output, head after head."""
+    """Train by the operations of the first paper's code: float32, every token's output, head after head."""
 
-    engine, precision = "published", torch.float32
+    precision = torch.float32
 
-    def predict(self, given: Tensor) -> Tensor:
-        return self.net.as_published(given)
+    def predict(self, inputs: Tensor) -> Tensor:
+        return self.net.predict_as_published(inputs)
 
 
-def lengths(net: Network, data: Sequences) -> Lengths:
-    """What ``mean_loss`` takes, in the precision of the module."""
-    kind, found = next(net.parameters()).dtype, []
+def _rule(optimizer: Optimizer, parameters: list, lr: float) -> torch.optim.Optimizer:
+    """Return torch's own form of an optimizer."""
+    decay = optimizer.weight_decay
+    if isinstance(optimizer, Adam):
+        betas = optimizer.beta1, optimizer.beta2
+        return torch.optim.Adam(parameters, lr, betas, optimizer.eps, weight_decay=decay)
+    return torch.optim.SGD(parameters, lr, momentum=optimizer.momentum, weight_decay=decay)
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Let torch compute on one thread inside: threads that share small matrices wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def tensors(net: Network, data: Sequences) -> Tensors:
+    """Return the input of the module, the answers and the divisor for each length of the sequences."""
+    dtype, lengths = next(net.parameters()).dtype, []
     for tokens, answers in data.prefixes():
+        inputs = net.inputs(torch.tensor(tokens, dtype=dtype))
         divisor = divide_by(net.divisor, tokens.shape[1])
-        given = net.given(torch.tensor(tokens, dtype=kind))
-        found.append((given, torch.tensor(answers, dtype=kind), divisor))
-    return found
+        lengths.append((inputs, torch.tensor(answers, dtype=dtype), divisor))
+    return lengths
 
 
-def mean_loss(predict: Callable[[Tensor], Tensor], data: Lengths) -> Tensor:
-    """Mean squared error over sequences and outputs, then over the lengths."""
-    errors = [mse_loss(answers, predict(given) / divisor) for given, answers, divisor in data]
+def mean_loss(predict: Callable[[Tensor], Tensor], data: Tensors) -> Tensor:
+    """Return the mean squared error over sequences and outputs, averaged over the lengths."""
+    errors = [mse_loss(answers, predict(inputs) / divisor) for inputs, answers, divisor in data]
     return sum(errors) / len(errors)
 
 
-def loss_and_slopes(net: Network, data: Lengths, like: Weights) -> tuple[float, Weights]:
-    """The loss of a module, and its gradient in all weights: zero for those that cannot move."""
-    total = mean_loss(net.predict, data)
-    found = iter(torch.autograd.grad(total, list(net.parameters())))
-    slopes = {name: np.stack([next(found).numpy() for _ in stack]) for name, stack in like.items()}
-    return total.item(), slopes
+def loss_and_slopes(net: Network, data: Tensors, like: Weights) -> tuple[float, Weights]:
+    """Return the loss of a module and its gradient in all weights, in the shapes of ``like``."""
+    loss = mean_loss(net.predict, data)
+    slopes = iter(torch.autograd.grad(loss, list(net.parameters())))
+    gradient = {
+        name: np.stack([next(slopes).numpy() for _ in stack]) for name, stack in like.items()
+    }
+    return loss.item(), gradient
 
 
 def gradient_of(model: Model, data: Sequences, like: Weights) -> Callable[[Factors], Factors]:
-    """∂L/∂factors of the torch module; weights that cannot move are left at zero."""
+    """Return the function ∂L/∂factors of the torch module, whose other weights are zero."""
     dim, outputs = data.dim, data.outputs
-    sets = lengths(module(model, like, outputs), data)
+    sets = tensors(module(model, like, outputs), data)
 
     def gradient(factors: Factors) -> Factors:
         weights = {name: np.zeros_like(array) for name, array in like.items()}

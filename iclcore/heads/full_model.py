@@ -14,12 +14,12 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import BadValue, whole
+from iclcore.engines.autograd import one_torch_thread
 from iclcore.extras import needs
 from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
 from iclcore.heads.spectral import chunk_sizes, mean_and_error
 from iclcore.heads.theory import MultiTask, PerHead, PerTask, check_shapes
 from iclcore.history import History
-from iclcore.threads import one_torch_thread
 
 Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
 Tokens, Query = Float[Any, "batch entries context"], Float[Any, "batch entries"]

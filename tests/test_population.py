@@ -128,7 +128,7 @@ def _loss_after(run):
     return theory.population_loss(WIDE, predictor(factors), run.model.divisor)
 
 
-def test_what_it_cannot_is_refused_before_any_work():
+def test_other_data_and_models_are_refused():
     model = SeparateAttention()
     sizes = 40, 1
     assert choose(model, "auto", sizes) == "autograd"  # of sequences
@@ -136,9 +136,9 @@ def test_what_it_cannot_is_refused_before_any_work():
     assert choose(model, "auto", (8, 1), EIGHT) == "moments"
     for lacking in (replace(WIDE, in_context=0.5), replace(WIDE, outputs=2)):
         for engine in ("auto", "population"):
-            with pytest.raises(ValueError, match="one output and in_context 1"):
+            with pytest.raises(ValueError, match="one output, in_context 1"):
                 train(model, lacking, 1, 0.1, engine=engine)
-    with pytest.raises(ValueError, match="population does without"):
+    with pytest.raises(ValueError, match="population takes more"):
         train(model, WIDE, 1, 0.1, engine="moments")
     with pytest.raises(ValueError, match="infinitely many sequences"):
         train(model, EIGHT.sample(9), 1, 0.1, engine="population")

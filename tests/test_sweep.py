@@ -131,7 +131,7 @@ from iclcore.models import MODELS, MergedAttention
 from iclcore.modules import MODULES, Merged
 
 class Base(Merged):
-    def weigh(self, scores):
+    def normalised(self, scores):
         return scores.relu()
 
 class Module(Base):

@@ -48,9 +48,8 @@ def population_averages(
     cross = np.einsum("eop,ed->odp", coupled[:, :, c, d], task.covariance)
     cross *= by_lengths(1, 1, labelled)
     if labels != "own":
-        own_square = _gaussian_moment(
-            query, axis[:, None, None], j, c, d
-        )  # of the query's xxᵀ in S
+        # from the query's own xxᵀ in S
+        own_square = _gaussian_moment(query, axis[:, None, None], j, c, d)
         cross += by_lengths(0, 1, labelled) * np.einsum("edp,eo->odp", own_square, task.shared)
     if labels == "noise":
         power = (power + count - 1) / count  # all answers but the last are standard normal

@@ -58,7 +58,7 @@ class Plan:
         checks.instance("data", self.data, RegressionTask, Sequences)
         trainable("model", self.model)
         checks.whole("steps", self.steps)
-        checks.positive("lr", self.lr, checks.SINGLE)
+        checks.positive("lr", self.lr)
         checks.seed("seed", self.seed)
         checks.switch("values", self.values)
         checks.whole("tests", self.tests, least=0)

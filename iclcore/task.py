@@ -35,11 +35,9 @@ def divide_by(divisor: str, tokens: int) -> int:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return an array that nobody can change: the array itself if its memory is read-only, else a copy."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    if owner.flags.writeable or array.flags.writeable:
+    """Return an array that nobody can change: the array itself if it is read-only already, else a copy."""
+    owner = array if array.base is None else array.base
+    if array.flags.writeable or getattr(owner, "flags", array.flags).writeable:
         array = array.copy(order="K")
         array.flags.writeable = False
     return array
@@ -72,9 +70,8 @@ class Sequences:
             y = y[:, :, None]
         checks.switch("every_length", self.every_length)
         if x.ndim != 3 or not x.shape[0] or x.shape[1] < 2 or not x.shape[2]:
-            raise BadValue(
-                "x", f"takes the shape (P, T, D) with at least 2 tokens a sequence, not {x.shape}"
-            )
+            takes = "takes the shape (P, T, D) with at least 2 tokens a sequence"
+            raise BadValue("x", f"{takes}, not {x.shape}")
         if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2]:
             takes = f"({x.shape[0]}, {x.shape[1]}) or ({x.shape[0]}, {x.shape[1]}, O)"
             raise BadValue("y", f"takes the shape {takes}, as x has, not {y.shape}")
@@ -84,14 +81,6 @@ class Sequences:
             raise BadValue("task", f"takes {takes}, not {task.context} and {task.dim}")
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
-
-    def __getstate__(self) -> dict:
-        return self.__dict__ | {"averages": {}}
-
-    def __setstate__(self, state: dict) -> None:
-        for name in ("x", "y"):  # pickle forgets that they are read-only
-            state[name].flags.writeable = False
-        self.__dict__.update(state)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -201,9 +190,8 @@ class RegressionTask:
             object.__setattr__(self, "spectrum", tuple(spectrum[order].tolist()))
         if self.basis is not None:
             basis = numbers("basis", self.basis)
-            if basis.shape != (self.dim, self.dim) or not np.allclose(
-                basis.T @ basis, np.eye(self.dim), atol=ORTHOGONAL
-            ):
+            gram = basis.T @ basis if basis.shape == (self.dim, self.dim) else 0
+            if not np.allclose(gram, np.eye(self.dim), atol=ORTHOGONAL):
                 takes = f"takes {self.dim} orthonormal columns of {self.dim} entries"
                 raise BadValue("basis", f"{takes}, not {shown(self.basis)}")
             # tuples, so that a task can be hashed
@@ -215,9 +203,8 @@ class RegressionTask:
         covariance = numbers("covariance", covariance)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
         if not square or not np.allclose(covariance, covariance.T):
-            raise BadValue(
-                "covariance", f"takes a symmetric square matrix, not {shown(covariance)}"
-            )
+            takes = f"takes a symmetric square matrix, not {shown(covariance)}"
+            raise BadValue("covariance", takes)
         values, basis = np.linalg.eigh(covariance)
         if not (values > 0).all():
             raise BadValue("covariance", f"takes eigenvalues above 0, not {values.min():.3g}")

@@ -177,6 +177,18 @@ def test_a_sweep_over_infinitely_many_sequences(tmp_path):
         close(found.floor, alone.floor)
 
 
+def test_the_first_rise_is_that_on_moments():
+    """At a rate that is stable at first and not at the end; of MLP(z) all weights are in the subspace."""
+    model = CubicMLP(4, 0.1)
+    lr = 1.5 * stable_rate(EIGHT, model)
+    with pytest.warns(UserWarning, match="rose"):
+        first, other = (
+            train(model, EIGHT, 1500, lr, seed=1, engine=engine).first_rise
+            for engine in ("moments", "population")
+        )
+    assert first > 0 and abs(first - other) < 50  # rounding decides when the rise is seen
+
+
 def test_the_command(in_folder, capsys):
     flags = "train --model attnS --heads 3 --in_dim 40 --trainset_size inf --epoch 30 --lr 0.02 --seed 5"
     assert main([*flags.split(), "--save", "run.npz"]) == 0

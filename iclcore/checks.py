@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 
-SINGLE = float(np.finfo(np.float32).max)  # the largest number that the float32 engines can take
-LARGEST_INTEGER = 2**63 - 1  # NumPy's integers end here
-
 
 class BadValue(ValueError):
     """A parameter has a value that it cannot take: ``name`` is the parameter, ``takes`` what it takes."""
@@ -22,9 +19,8 @@ class BadValue(ValueError):
         super().__init__(f"{name} {takes}")
         self.name, self.takes = name, takes
 
-    def __reduce__(
-        self,
-    ):  # without it pickle, which a cluster uses, would pass the message as the name
+    # Without it pickle, which a cluster uses, would pass the message as the name.
+    def __reduce__(self):
         return type(self), (self.name, self.takes)
 
 
@@ -42,18 +38,18 @@ def instance(name: str, value: Any, *classes: type) -> Any:
     return value
 
 
-def whole(name: str, value: Any, least: int = 1, most: int = LARGEST_INTEGER) -> Any:
-    """Check that the value is a whole number from ``least`` to ``most``."""
+def whole(name: str, value: Any, least: int = 1) -> Any:
+    """Check that the value is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise BadValue(name, f"takes a whole number of at least {least}, not {shown(value)}")
-    if value > most:
-        raise BadValue(name, f"takes a whole number of at most {most}, not {shown(value)}")
     return value
 
 
 def seed(name: str, value: Any) -> Any:
     """Check that the value is a seed that NumPy's and PyTorch's older generators take."""
-    return whole(name, value, least=0, most=2**32 - 1)
+    if whole(name, value, least=0) >= 2**32:
+        raise BadValue(name, f"takes a whole number below 2^32, not {value}")
+    return value
 
 
 def switch(name: str, value: Any) -> Any:
@@ -63,23 +59,17 @@ def switch(name: str, value: Any) -> Any:
     return value
 
 
-def positive(name: str, value: Any, most: float = inf) -> Any:
-    """Check that the value is a finite number above 0, and at most ``most``."""
+def positive(name: str, value: Any) -> Any:
+    """Check that the value is a finite number above 0."""
     if not (isinstance(value, Real) and 0 < value < inf):
         raise BadValue(name, f"takes a finite number above 0, not {shown(value)}")
-    return _at_most(name, value, most)
+    return value
 
 
-def least(name: str, value: Any, bound: float = 0, most: float = inf) -> Any:
-    """Check that the value is a finite number from ``bound`` to ``most``."""
+def least(name: str, value: Any, bound: float = 0) -> Any:
+    """Check that the value is a finite number of at least ``bound``."""
     if not (isinstance(value, Real) and bound <= value < inf):
         raise BadValue(name, f"takes a finite number of at least {bound}, not {shown(value)}")
-    return _at_most(name, value, most)
-
-
-def _at_most(name: str, value: Any, most: float) -> Any:
-    if float(value) > most:  # float() because a float32 would overflow in the comparison
-        raise BadValue(name, f"takes at most {most:.2g}, not {shown(value)}")
     return value
 
 
@@ -121,8 +111,11 @@ def enough_to_whiten(name: str, sequences: int, dim: int) -> int:
 
 def fits_in_memory(name: str, size: int) -> None:
     """Check that an array of ``size`` bytes fits into the memory of the machine."""
-    if hasattr(os, "sysconf"):  # Windows has no such function
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if size > memory:
-            needed, there = f"{size / 1e9:.3g} GB", f"{memory / 1e9:.3g} GB"
-            raise BadValue(name, f"takes less: this needs {needed} and the machine has {there}")
+    if not hasattr(os, "sysconf"):  # as on Windows
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory:
+        takes = (
+            f"takes less: this needs {size / 1e9:.3g} GB, and the machine has {memory / 1e9:.3g}"
+        )
+        raise BadValue(name, takes)

@@ -1,11 +1,9 @@
 """Files that are either written completely or not at all, and the reading of npz files."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
-from shutil import copymode
 
 import numpy as np
 
@@ -37,8 +35,7 @@ def read_npz(path: str | Path) -> dict[str, np.ndarray]:
 def write_whole(path: str | Path, write: Callable) -> None:
     """Call ``write`` with a temporary file beside ``path``, and rename it to ``path`` when it is complete.
 
-    A link is followed, and the permissions of a file that is replaced are kept. Something that is no
-    ordinary file, such as a pipe, is written to directly.
+    A link is followed. Something that is no ordinary file, such as a pipe, is written to directly.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -50,9 +47,7 @@ def write_whole(path: str | Path, write: Callable) -> None:
     try:
         with open(partial, "xb") as file:
             write(file)
-        if target.exists():
-            copymode(target, partial)
-        os.replace(partial, target)
+        partial.replace(target)
     except OSError as error:  # its message names the temporary file, or none
         raise OSError(error.errno, f"could not write: {error.strerror}", str(path)) from None
     finally:

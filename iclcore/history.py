@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -14,10 +14,6 @@ from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
-
-if TYPE_CHECKING:
-    from iclcore.heads.theory import MultiTask
-    from iclcore.moments import Moments
 
 Arrays = dict[str, np.ndarray]
 GROUPS = ("series", "start", "snapshots", "final")  # the fields that are dicts of arrays
@@ -51,7 +47,7 @@ class History:
     final: Arrays = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     steps: np.ndarray | None = None
-    moments: "Moments | None" = None
+    moments: Any = None
 
     def __post_init__(self) -> None:
         if self.steps is None:
@@ -59,18 +55,10 @@ class History:
 
     def __repr__(self) -> str:
         """Return on one line what was run, how it ended, and where its loss first rose."""
-        settings = ", ".join(
-            f"{name}({', '.join(f'{k}={short(v)}' for k, v in value.items())})"
-            if isinstance(value, dict)
-            else f"{name} {value}"
-            for name, value in self.settings.items()
-        )
-        rise = self.first_rise
-        rising = "" if rise is None else f", first rising at step {rise:,}"
-        return (
-            f"History({settings}; {self.ended} at step {self.steps[-1]:,}, "
-            f"loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}{rising})"
-        )
+        end = f"{self.ended} at step {self.steps[-1]:,}"
+        loss = f"loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}"
+        rise = "" if self.first_rise is None else f", first rising at step {self.first_rise:,}"
+        return f"History{short(self.settings)[:-1]}; {end}, {loss}{rise})"
 
     @property
     def first_rise(self) -> int | None:
@@ -106,7 +94,7 @@ class History:
         return self.settings.get("seed")
 
     @property
-    def task(self) -> "RegressionTask | MultiTask | None":
+    def task(self) -> Any:
         """The task that the sequences were drawn from; None if they were one's own arrays."""
         if "MultiTask" in self.settings:
             from iclcore.heads.theory import MultiTask  # loads SciPy's integrators
@@ -129,12 +117,8 @@ class History:
         """Return the object whose class, one of these, is named in the settings."""
         for name in classes.keys() & self.settings:
             return classes[name](**self.settings[name])
-        known = {*MODELS, *OPTIMIZERS, "RegressionTask", "MultiTask"}
-        unknown = [n for n, v in self.settings.items() if isinstance(v, dict) and n not in known]
-        reason = "this run has none"
-        if unknown:
-            reason = f"this run is of {', '.join(unknown)}: import the module that defines it"
-        raise ValueError(f"{what}: {reason} (known are {', '.join(classes)})")
+        classes_there = [name for name, value in self.settings.items() if isinstance(value, dict)]
+        raise ValueError(f"{what}: this run has none that is known here, only {classes_there}")
 
     @property
     def lr(self) -> float:
@@ -244,13 +228,20 @@ class History:
         for name, array in series.items():
             if len(array) != len(steps):
                 raise ValueError(f"{name} has {len(array)} rows, and there are {len(steps)} steps")
-        texts = {"engine": record.get("engine", ""), "ended": record.get("ended", "finished")}
         dicts = {name: dict(record.get(name, {})) for name in ("settings", "versions", "seconds")}
-        return cls(series, steps=steps, floor_found=record.get("floor"), **texts, **dicts, **arrays)
+        history = cls(series, steps=steps, floor_found=record.get("floor"), **dicts, **arrays)
+        history.engine, history.ended = record.get("engine", ""), record.get("ended", "finished")
+        return history
 
 
 def short(value: object) -> str:
     """Return a setting as text, with four digits of each number."""
+    if isinstance(value, dict):
+        parts = (
+            f"{name}{short(v) if isinstance(v, dict) else f'={short(v)}'}"
+            for name, v in value.items()
+        )
+        return f"({', '.join(parts)})"
     if isinstance(value, list):
         return f"[{', '.join(map(short, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else repr(value)

@@ -11,6 +11,7 @@ The weights that enter the prediction are the factors of c: (W, v), or (K, Q, v)
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -85,11 +86,8 @@ class Model:
         ``draw`` replaces the draw from ``seed``. With ``answer_rows_only`` the value matrices have only
         their last rows, which are all that reaches the answer: at D = 1,000 the others take 8 MB a head.
         """
-        layers = self.layers(dim, outputs)
-        weights = (
-            draw(layers) if draw else _gaussian(layers, seed, outputs if answer_rows_only else 0)
-        )
-        return self._enter_subspace(weights, dim)
+        draw = draw or partial(_gaussian, seed=seed, last_rows=outputs if answer_rows_only else 0)
+        return self._enter_subspace(draw(self.layers(dim, outputs)), dim)
 
     def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
         """Set the weights to zero, in place, that are zero in the paper."""

@@ -6,7 +6,7 @@ that do not enter the prediction.
 
 from dataclasses import dataclass
 
-from iclcore.checks import SINGLE, BadValue, least, positive
+from iclcore.checks import BadValue, least, positive
 
 
 def _below_one(name: str, value: float) -> None:
@@ -23,7 +23,7 @@ class GradientDescent:
 
     def __post_init__(self) -> None:
         _below_one("momentum", self.momentum)
-        least("weight_decay", self.weight_decay, 0, SINGLE)
+        least("weight_decay", self.weight_decay)
 
     @property
     def rule(self) -> tuple[float, ...]:
@@ -44,7 +44,7 @@ class Adam:
         _below_one("beta1", self.beta1)
         _below_one("beta2", self.beta2)
         positive("eps", self.eps)  # not 0, because a weight whose g is always zero would become 0/0
-        least("weight_decay", self.weight_decay, 0, SINGLE)
+        least("weight_decay", self.weight_decay)
 
     @property
     def rule(self) -> tuple[float, ...]:

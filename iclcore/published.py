@@ -62,8 +62,9 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     """
     instance("task", task, RegressionTask)
     if task.basis is not None:
-        takes = "takes no basis or covariance here, because the published code draws its own: use task.sample"
-        raise BadValue("task", takes)
+        raise BadValue(
+            "task", "takes no basis or covariance here: the published code draws its own"
+        )
     if task.noise:
         raise BadValue("task", "takes no noise here, because the published labels have none")
     whole("sequences", sequences)
@@ -71,8 +72,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
     if task.in_context == 1:
         enough_to_whiten("sequences", sequences, task.dim)
-    numbers = (sequences + 2 * test) * (task.context + 1) * (task.dim + task.outputs)
-    fits_in_memory("sequences", 4 * numbers)
+    tokens, size = task.context + 1, task.dim + task.outputs
+    fits_in_memory("sequences", 4 * (sequences + 2 * test) * tokens * size)
 
     # The order from here on is that of the published code.
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
@@ -141,9 +142,8 @@ def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
     own, white = own - own.mean(dim=0, keepdim=True), []
     for vectors in own.unbind(dim=2):
         values, basis = torch.linalg.eigh(torch.cov(vectors.T).reshape(2 * vectors.shape[1:]))
-        spread = torch.from_numpy(
-            np.sqrt(values.numpy())
-        )  # as published: torch's root rounds differently
+        # as published: torch's root rounds differently
+        spread = torch.from_numpy(np.sqrt(values.numpy()))
         root = basis @ torch.diag(1 / spread) @ basis.T
         white.append(vectors @ root.T)
     return torch.stack(white, dim=2)

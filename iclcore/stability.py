@@ -6,23 +6,22 @@ gradient descent lowers the loss. Above it, what round-off left along the steepe
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore import moments
-from iclcore.checks import SINGLE, BadValue, instance, whole
-from iclcore.engines import choose
+from iclcore.checks import BadValue, instance, whole
 from iclcore.engines.base import flat, parted
 from iclcore.models import Factors, Model, trainable
-from iclcore.moments import Data, Features, Moments
+from iclcore.moments import Data, Moments
 from iclcore.task import RegressionTask, Sequences
+from iclcore.theory.minimum import balanced_end, jacobian
 from iclcore.trainer import delayed_interrupt, train
 
 # The step of the differences of gradients, relative to the norm of the weights: they err by 1e-5 here, and by
 # 5e-5 if the gradients are float32.
 DIFFERENCE = 3e-4
+SMALLEST = 1e-38  # no learning rate below it, or above its inverse, is tried
 
 Gradient = Callable[[Factors], Factors]
 
@@ -69,11 +68,11 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
         rate = 1.0
         while not monotone(rate):
             rate /= 2
-            if rate < 1 / SINGLE:
+            if rate < SMALLEST:
                 raise BadValue("data", "takes smaller numbers: no learning rate is small enough")
         while rate >= 1 and monotone(2 * rate):
             rate *= 2
-            if rate > SINGLE / 4:
+            if rate > 1 / SMALLEST:
                 raise BadValue("data", "takes sequences of which something can be learned")
         return rate
 
@@ -83,7 +82,6 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
     if model.linear:
         from iclcore.engines.linear import gradient
 
-        choose(model, "moments", None if isinstance(data, Moments) else (data.dim, data.outputs))
         averages = moments.averages(data, model)
         return averages, lambda factors: gradient(factors, averages)
     instance("data", data, Sequences)
@@ -117,47 +115,3 @@ def sharpness(gradient: Gradient, factors: Factors) -> float:
     except ArpackError:
         return np.nan
     return float(largest[0])
-
-
-def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weights"]:
-    """Return ∂c/∂weights for all weights that reach the prediction."""
-    columns = []
-    for place, factor in enumerate(factors):  # c is linear in each factor: its slope is c of units
-        units = np.eye(factor.size).reshape(-1, *factor.shape)
-        slopes = moments.coefficients((*factors[:place], units, *factors[place + 1 :]), features)
-        columns.extend(slopes.reshape(factor.size, -1))
-    return np.stack(columns, axis=1)
-
-
-def balanced_end(task: RegressionTask, model: Model) -> Factors:
-    """Return factors of the global minimum where training from small weights ends, without heads at zero.
-
-    They are balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
-    per head, the largest first. Each output has heads of its own. A cubic model has heads only for the
-    last output, whose β it reads.
-    """
-    a, b = moments.rates(replace(task, in_context=1.0), model.divisor)
-    gains = a / b  # M at the minimum, along each eigenvector
-    outputs, dim = task.outputs, task.dim
-    low_rank = hasattr(model, "rank")  # else a head holds a whole matrix
-    rank = min(model.rank, dim) if low_rank else dim  # a further row is zero, and no step moves it
-    groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
-    groups = groups[: max(1, model.heads // outputs)]
-    width = moments.features(model, dim, outputs).pair.shape
-    taught = [outputs - 1] if model.cubic else range(outputs)
-    heads = len(groups) * len(taught)
-    v = np.zeros((heads, outputs, width[1]))
-    key, query = np.zeros((heads, rank, width[0])), np.zeros((heads, rank, dim))
-    w = np.zeros((heads, dim, width[0]))
-    for i, o in enumerate(taught):
-        for g, group in enumerate(groups):
-            h, basis = i * len(groups) + g, task.eigenvectors[:, group]
-            if low_rank:
-                value = np.cbrt(gains[group].sum())
-                part = (basis * np.sqrt(gains[group] / value)).T
-                key[h, : len(group), :dim] = query[h, : len(group)] = part
-            else:
-                value = np.sqrt(np.linalg.norm(gains))
-                w[h, :, :dim] = (basis * gains) @ basis.T / value
-            v[h, o, o - outputs] = value
-    return (key, query, v) if low_rank else (w, v)

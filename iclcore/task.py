@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,9 +16,6 @@ from numpy.typing import ArrayLike
 
 from iclcore import checks
 from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
-
-if TYPE_CHECKING:
-    from iclcore.models import Model, Weights
 
 ORTHOGONAL = 1e-6  # eigenvectors in float32 are orthogonal to within this
 SPECTRA = ("linear", "power", "white")
@@ -38,11 +35,9 @@ def divide_by(divisor: str, tokens: int) -> int:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return an array that nobody can change: the array itself if its memory is read-only, else a copy."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    if owner.flags.writeable or array.flags.writeable:
+    """Return an array that nobody can change: the array itself if it is read-only already, else a copy."""
+    owner = array if array.base is None else array.base
+    if array.flags.writeable or getattr(owner, "flags", array.flags).writeable:
         array = array.copy(order="K")
         array.flags.writeable = False
     return array
@@ -58,7 +53,7 @@ class Sequences:
 
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
     each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if
-    that is known. ``starts`` returns the initial weights of a model, for a published draw.
+    that is known. For a published draw, ``starts`` returns the initial weights of a model.
     """
 
     x: ArrayLike
@@ -66,7 +61,7 @@ class Sequences:
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
-    starts: "Callable[[Model], Weights] | None" = field(default=None, repr=False)
+    starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
 
     def __post_init__(self) -> None:
@@ -75,9 +70,8 @@ class Sequences:
             y = y[:, :, None]
         checks.switch("every_length", self.every_length)
         if x.ndim != 3 or not x.shape[0] or x.shape[1] < 2 or not x.shape[2]:
-            raise BadValue(
-                "x", f"takes the shape (P, T, D) with at least 2 tokens a sequence, not {x.shape}"
-            )
+            takes = "takes the shape (P, T, D) with at least 2 tokens a sequence"
+            raise BadValue("x", f"{takes}, not {x.shape}")
         if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2]:
             takes = f"({x.shape[0]}, {x.shape[1]}) or ({x.shape[0]}, {x.shape[1]}, O)"
             raise BadValue("y", f"takes the shape {takes}, as x has, not {y.shape}")
@@ -87,14 +81,6 @@ class Sequences:
             raise BadValue("task", f"takes {takes}, not {task.context} and {task.dim}")
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
-
-    def __getstate__(self) -> dict:
-        return self.__dict__ | {"averages": {}}
-
-    def __setstate__(self, state: dict) -> None:
-        for name in ("x", "y"):  # pickle forgets that they are read-only
-            state[name].flags.writeable = False
-        self.__dict__.update(state)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -204,9 +190,8 @@ class RegressionTask:
             object.__setattr__(self, "spectrum", tuple(spectrum[order].tolist()))
         if self.basis is not None:
             basis = numbers("basis", self.basis)
-            if basis.shape != (self.dim, self.dim) or not np.allclose(
-                basis.T @ basis, np.eye(self.dim), atol=ORTHOGONAL
-            ):
+            gram = basis.T @ basis if basis.shape == (self.dim, self.dim) else 0
+            if not np.allclose(gram, np.eye(self.dim), atol=ORTHOGONAL):
                 takes = f"takes {self.dim} orthonormal columns of {self.dim} entries"
                 raise BadValue("basis", f"{takes}, not {shown(self.basis)}")
             # tuples, so that a task can be hashed
@@ -218,9 +203,8 @@ class RegressionTask:
         covariance = numbers("covariance", covariance)
         square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
         if not square or not np.allclose(covariance, covariance.T):
-            raise BadValue(
-                "covariance", f"takes a symmetric square matrix, not {shown(covariance)}"
-            )
+            takes = f"takes a symmetric square matrix, not {shown(covariance)}"
+            raise BadValue("covariance", takes)
         values, basis = np.linalg.eigh(covariance)
         if not (values > 0).all():
             raise BadValue("covariance", f"takes eigenvalues above 0, not {values.min():.3g}")

@@ -13,7 +13,7 @@ from threading import Event, current_thread, main_thread
 import numpy as np
 from tqdm import tqdm
 
-from iclcore.checks import SINGLE, BadValue, instance, numbers, positive, shown, whole
+from iclcore.checks import BadValue, instance, numbers, positive, shown, whole
 from iclcore.engines import ENGINES, choose
 from iclcore.engines.base import Engine
 from iclcore.history import History, describe
@@ -22,7 +22,6 @@ from iclcore.moments import Data, Moments, averages
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-RECORDED = ("step", "loss", "value")  # the columns that every run has
 Progress = Callable[[int], object]
 BLOCK_SECONDS = 0.1  # how long the bar and Ctrl-C wait for a block of steps
 
@@ -64,7 +63,7 @@ def train(
     trainable("model", model)
     instance("data", data, Sequences, RegressionTask, Moments)
     tests = dict(instance("tests", tests or {}, Mapping))
-    steps, lr = int(whole("steps", steps)), float(positive("lr", lr, SINGLE))
+    steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
     seed = None if seed is None else int(whole("seed", seed, least=0))
     snapshots = _snapshot_steps(snapshots, steps)
     task = data if isinstance(data, RegressionTask) else None
@@ -156,10 +155,14 @@ def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> 
 
 def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
     """Check that the data fit the engine, the model and each other."""
-    for name in tests:
-        if not name.isidentifier() or name in RECORDED or name.rpartition("_")[2].isdigit():
-            takes = "takes names that can head a column: no number at the end, and not one of "
-            raise BadValue("tests", f"{takes}{', '.join(RECORDED)}; not {name!r}")
+    for name in tests:  # each heads a column of a CSV file
+        if (
+            not name.isidentifier()
+            or name in ("step", "loss", "value")
+            or name.rpartition("_")[2].isdigit()
+        ):
+            takes = "takes names other than step, loss and value, without a number at the end"
+            raise BadValue("tests", f"{takes}, not {name!r}")
     if tests and engine == "population":
         raise BadValue("tests", "takes none with engine population: engine moments takes them")
     size, accepted = feature_count(model, data.dim, data.outputs), ENGINES[engine].data
@@ -234,11 +237,7 @@ def _problem(history: History, data: Data) -> str | None:
         problem = f"rose at step {history.first_rise}"
     else:
         return None
-    advice = "a smaller one"
-    if history.optimizer == PLAIN and "batch" not in history.settings:
-        advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
-        if isinstance(data, RegressionTask):
-            advice = "less than iclcore.stability.stable_rate(task, model)"
-    if isinstance(data, Sequences) and data.starts and history.engine != "published":
+    advice = "iclcore.stability finds smaller ones"
+    if getattr(data, "starts", None) and history.engine != "published":
         advice += '; engine="published" repeats the authors\' run bit by bit'
-    return f"the loss {problem}, because lr = {history.lr:g} is too large: take {advice}"
+    return f"the loss {problem}, because lr = {history.lr:g} is too large: {advice}"

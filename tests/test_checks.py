@@ -42,8 +42,7 @@ from iclcore.moments import features
         (whole, 0, "a whole number of at least 1, not 0"),
         (whole, 2.0, "a whole number of at least 1, not 2.0"),
         (whole, True, "a whole number of at least 1, not True"),
-        (whole, 2**63, "a whole number of at most 9223372036854775807"),
-        (seed, 2**32, "a whole number of at most 4294967295"),
+        (seed, 2**32, r"a whole number below 2\^32, not 4294967296"),
         (seed, -1, "a whole number of at least 0"),
         (positive, 0, "a finite number above 0, not 0"),
         (positive, float("nan"), "a finite number above 0"),
@@ -70,7 +69,7 @@ def test_what_is_refused(check, value, says):
 
 
 def test_what_is_allowed():
-    assert whole("size", 2**63 - 1) == 2**63 - 1 and whole("size", np.int64(3)) == 3
+    assert whole("size", np.int64(3)) == 3
     assert positive("size", 1.7e308) == 1.7e308 and positive("size", np.float32(0.1)) == np.float32(
         0.1
     )

@@ -1,6 +1,6 @@
-"""The same sweep on a Dask cluster: a scheduler and two workers, processes of this machine."""
+"""The same sweeps on a Dask cluster: a scheduler and two workers, processes of this machine."""
 
-import asyncio
+import os
 import re
 import shlex
 import signal
@@ -8,32 +8,22 @@ import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
-from distributed import KilledWorker
-from distributed.comm import CommClosedError
 from pace import slow
 from test_sweep import files
 
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, versions
-from iclcore.cli import main
-from iclcore.sweep import Plan, grid, sweep, workers
-from iclcore.sweep.chunks import sampled_moments
-from iclcore.sweep.workers import Cluster, NoCluster, WorkersDied
+from iclcore import RegressionTask, SeparateAttention, Sequences
+from iclcore.checks import BadValue
+from iclcore.sweep import ClusterLost, Plan, grid, sweep
 
 BASE = Plan(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
-RUNS = grid(BASE, rank=(1, 2), seed=range(4))
-FLAGS = (
-    "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --trainset_size 100 --epoch 60000 --lr 0.01"
-)
+PLANS = grid(BASE, rank=(1, 2), seed=range(4))
 
 
 class LocalCluster:
-    """Processes that can be killed one by one; told apart by their process ids."""
+    """A scheduler and two workers, which can be killed one by one."""
 
     def __init__(self, folder):
         self.processes, self.folder, self.file = [], folder, folder / "scheduler.log"
@@ -77,7 +67,7 @@ def started():
 
 @pytest.fixture
 def cluster(started, tmp_path_factory):
-    """One for all tests, until its scheduler is killed."""
+    """One cluster for all tests, until its scheduler is killed."""
     if not started or started[-1].scheduler.poll() is not None:
         started.append(LocalCluster(tmp_path_factory.mktemp("cluster")))
     return started[-1]
@@ -86,7 +76,7 @@ def cluster(started, tmp_path_factory):
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
     folder = tmp_path_factory.mktemp("local")
-    sweep(RUNS, folder)
+    sweep(PLANS, folder)
     return folder
 
 
@@ -98,170 +88,68 @@ def kill_at(process, folder, count):
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
 
-    thread = Thread(target=watch, daemon=True)
-    thread.start()
-    return thread
+    Thread(target=watch, daemon=True).start()
 
 
-def same(one, other):
-    assert files(one) == files(other)
-    for table in ("table.csv", "table.parquet"):
-        assert (one / table).read_bytes() == (other / table).read_bytes()
+def test_a_worker_dies_and_every_byte_is_that_of_a_local_sweep(cluster, local, in_folder):
+    kill_at(cluster.processes[2], in_folder / "there", 2)
+    swept = sweep(PLANS, "there", scheduler=cluster.address)
+    assert cluster.processes[2].wait() == -signal.SIGKILL and cluster.processes[1].poll() is None
+    assert len(swept.ended("finished")) == len(PLANS)
+    assert files(in_folder / "there") == files(local)
+    cluster.worker()
+
+
+def test_populations_and_own_sequences_are_trained_on_a_cluster_too(cluster, in_folder):
+    """The sequences are 13 MB, of which no library complains."""
+    data = RegressionTask().sample(10_000)
+    plans = grid(Plan(Sequences(data.x, data.y), SeparateAttention(4), steps=40), seed=range(2))
+    plans += grid(
+        Plan(RegressionTask(), SeparateAttention(3), None, steps=30), dim=(2, 40), seed=(1, 2)
+    )
+    sweep(plans, "here")
+    swept = sweep(plans, "there", scheduler=cluster.address)
+    assert len(swept.ended("finished")) == 6
+    assert files(in_folder / "here") == files(in_folder / "there")
+
+
+def test_a_run_that_fails_on_a_worker_is_told_in_one_line(cluster, in_folder, monkeypatch, capsys):
+    wrong = RegressionTask(noise=0.1)  # the published labels have none
+    swept = sweep([BASE, Plan(wrong, BASE.model)], "out", scheduler=cluster.address)
+    assert repr(swept) == "Swept(2 runs in out: 1 finished, 1 failed)"
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "noise=0.1" in line and "failed: BadValue: task takes no noise" in line
+    monkeypatch.setattr("iclcore.sweep.versions", lambda: {"numpy": "1.0"})
+    swept = sweep([Plan(BASE.data, BASE.model)], "out", scheduler=cluster.address)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert swept.ended("failed") and "this worker has other versions, {'python': " in line
 
 
 @slow
-def test_moments_of_a_tree_are_the_same_bytes(cluster):
-    task, model = RegressionTask(dim=3, in_context=0.5), MergedAttention()
-
-    def moments(scheduler):
-        return sampled_moments(task, model, 5000, seed=1, chunk=700, scheduler=scheduler)
-
-    async def cell():  # a notebook's code is called by a loop that runs
-        return moments(cluster.address)
-
-    with ThreadPoolExecutor(1) as notebook:
-        here, there = moments(None), notebook.submit(asyncio.run, cell()).result()
-    for name in ("gram", "cross", "power"):
-        assert (
-            np.asarray(getattr(here, name)).tobytes() == np.asarray(getattr(there, name)).tobytes()
-        )
-
-
-def test_a_worker_dies_and_nothing_is_lost_or_twice(cluster, local, in_folder):
-    """Whoever computed a run, and whatever was computed again: the bytes are those of this machine."""
-    watcher = kill_at(cluster.processes[2], in_folder / "there", 2)
-    swept = sweep(RUNS, "there", scheduler=cluster.address)
-    watcher.join()
-    assert cluster.processes[2].wait() == -signal.SIGKILL and cluster.processes[1].poll() is None
-    assert len(swept.ended("finished")) == len(RUNS)
-    same(in_folder / "there", local)
-
-
-def test_a_sweep_of_the_population_is_like_any_other(cluster, in_folder):
-    """No draw goes to the workers, and no averages: the engine of many dimensions, and that of averages."""
-    line = "--grid 'in_dim=2,40 seed=0:2' --model attnS --trainset_size inf --epoch 30"
-    for where in ("--out here", f"--out there --scheduler {cluster.address}"):
-        assert main(["sweep", *shlex.split(f"{line} {where}")]) == 0
-    same(in_folder / "here", in_folder / "there")
-    assert len(files(in_folder / "there")) == 4
-
-
-def test_own_sequences_go_to_the_workers(cluster, in_folder):
-    """13 MB of them, of which no library complains."""
-    data = RegressionTask().sample(10_000)
-    runs = grid(Plan(Sequences(data.x, data.y), SeparateAttention(4), steps=40), seed=range(3))
-    for folder, scheduler in (("here", None), ("there", cluster.address)):
-        assert len(sweep(runs, folder, scheduler=scheduler).ended("finished")) == 3
-    same(in_folder / "here", in_folder / "there")
-
-
-def test_a_failing_run_on_a_worker_is_reported(cluster, in_folder, capsys):
-    line = "--model attnS --epoch 40 --grid trainset_size=60,1000000000000 --out out --scheduler"
-    assert main(["sweep", *line.split(), cluster.address]) == 3
-    said = capsys.readouterr()
-    assert "1 finished, 1 failed" in said.out
-    assert said.err.count("\n") == 1 and "sequences=1000000000000) failed: " in said.err
-
-
-@pytest.mark.parametrize("name", ["iclcore", "processor"])
-def test_a_worker_of_another_kind_is_refused(name, cluster, in_folder, capsys, monkeypatch):
-    """Before any work; and one that comes later, to which no task is done."""
-    there = versions.here()
-    other, own = there | {name: "of another kind"}, re.escape(there[name])
-    monkeypatch.setattr(versions, "_versions", lambda: other)
-    monkeypatch.setattr(versions, "_processor", lambda: other["processor"])
-    line = ["sweep", *shlex.split(FLAGS), "--out", "there", "--scheduler", cluster.address]
-    has = rf"worker tcp://\S+ has {name} {own}, not of another kind"
-    with pytest.raises(SystemExit, match="2"):
-        main(line)
-    said = capsys.readouterr().err
-    assert re.fullmatch(rf"iclcore sweep: argument --scheduler: {has}\n", said)
-    monkeypatch.setattr(Cluster, "_check_workers", lambda _: None)
-    assert main(line) == 3
-    said = capsys.readouterr().err
-    assert re.fullmatch(rf"{has}: 0 of 8 runs are kept in there; run again to go on\n", said)
-    assert not list(in_folder.glob("there/runs/*"))
-
-
-def test_the_scheduler_goes_while_it_is_asked(cluster, in_folder, capsys, monkeypatch):
-    """No error of a file, whatever kind of error it is."""
-
-    def gone(_):
-        raise OSError("in <TCP (closed)>: Stream is closed")
-
-    monkeypatch.setattr("distributed.Client.nthreads", gone)
-    line = f"sweep {FLAGS} --out there --scheduler {cluster.address}"
-    assert main(shlex.split(line)) == 3
-    gone = f"the Dask scheduler at {cluster.address} is gone"
-    said = f"{gone}: 0 of 8 runs are kept in there; run again to go on\n"
-    assert capsys.readouterr().err == said
-
-
-class Stub:
-    """What a Cluster asks of its client and of a future, without a scheduler."""
-
-    def __init__(self, counts=(), outcome=None):
-        self.counts, self.outcome, self.looks = list(counts), outcome, 0
-
-    @property
-    def status(self):
-        self.looks += 1
-        return "running" if self.looks < 100 else "closed"
-
-    def nthreads(self):
-        count = self.counts.pop()
-        if not self.counts:
-            self.done(self)
-        return {"worker": count} if count else {}
-
-    def add_done_callback(self, done):
-        self.done = done
-
-    def exception(self):
-        return self.outcome
-
-
-def test_a_cluster_without_workers_is_said_each_minute(monkeypatch, capsys):
-    for name, value in {"LOOK": 0.001, "PATIENCE": 3}.items():
-        monkeypatch.setattr(workers, name, value)
-    cluster, stub = Cluster("tcp://here"), Stub([1, 0, 0], ValueError())
-    cluster._client = stub
-    assert list(cluster.outcomes([stub])) == [(stub, stub.outcome)]
-    line = "the scheduler at tcp://here has no workers; waiting for one\n"
-    assert capsys.readouterr().err == 2 * line and not stub.counts
-
-
-def test_a_worker_that_leaves_while_it_is_asked_is_not_missed():
-    cluster = Cluster("tcp://here")
-    answers = {"tcp://gone": CommClosedError("in <TCP (closed)>"), "tcp://there": versions.here()}
-    cluster._client = SimpleNamespace(run=lambda *_, **__: answers)
-    cluster._check_workers()
-    answers["tcp://gone"] = ModuleNotFoundError("No module named 'iclcore'")
-    with pytest.raises(NoCluster, match="tcp://gone cannot take part: ModuleNotFoundError"):
-        cluster._check_workers()
-
-
-def test_a_task_that_no_worker_outlives_asks_for_memory():
-    found = Cluster("tcp://here")._outcome(Stub(outcome=KilledWorker("task", None, 3)))
-    assert isinstance(found, WorkersDied)
-    assert str(found) == "4 workers died at it; are their memories large enough?"
+def test_a_run_that_kills_its_workers_fails(cluster, in_folder, monkeypatch, capsys):
+    """At the fourth death the scheduler gives up."""
+    for _ in range(2):
+        cluster.worker()
+    monkeypatch.setattr("iclcore.sweep._on_worker", lambda versions, plan: os._exit(1))
+    assert sweep([BASE], "out", scheduler=cluster.address).ended("failed") == [BASE]
+    assert "failed: KilledWorker: Attempted to run task" in capsys.readouterr().err
+    for _ in range(2):
+        cluster.worker()
 
 
 @slow
 def test_the_scheduler_goes_and_what_was_done_is_kept(cluster, local, in_folder):
-    line = f"sweep {FLAGS} --out there --scheduler {cluster.address}"
     kill_at(cluster.scheduler, in_folder / "there", 2)
-    done = subprocess.run(
-        [sys.executable, "-m", "iclcore", *shlex.split(line)], capture_output=True, text=True
-    )
+    with pytest.raises(ClusterLost) as error:
+        sweep(PLANS, "there", scheduler=cluster.address)
     kept = len(list(in_folder.glob("there/runs/*.npz")))
-    assert done.returncode == 3 and not done.stdout and 2 <= kept < len(RUNS)
-    assert done.stderr == (
+    assert 2 <= kept < len(PLANS)
+    assert str(error.value) == (
         f"the Dask scheduler at {cluster.address} is gone: "
-        f"{kept} of 8 runs are kept in there; run again to go on\n"
+        f"{kept} of 8 runs are kept in there; run again to go on"
     )
-    assert sweep(RUNS, "there").found == kept
-    same(in_folder / "there", local)
+    assert sweep(PLANS, "there").reused == kept
+    assert files(in_folder / "there") == files(local)
 
 
 def reply(server, answer):
@@ -271,16 +159,15 @@ def reply(server, answer):
 
 @slow
 @pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 9])
-def test_an_address_where_no_scheduler_answers(answer, in_folder, capsys):
-    """Nobody there, somebody silent, somebody else."""
+def test_an_address_where_no_scheduler_answers(answer, in_folder):
+    """Nobody is there, or somebody silent, or somebody else."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = "tcp://{}:{}".format(*server.getsockname())
         if answer is None:
             server.close()
         elif answer:
             Thread(target=reply, args=(server, answer), daemon=True).start()
-        with pytest.raises(SystemExit) as stop:
-            main(["sweep", *shlex.split(FLAGS), "--out", "there", "--scheduler", address])
-    assert stop.value.code == 2 and not list(in_folder.iterdir())
-    said = f"iclcore sweep: argument --scheduler: no Dask scheduler answers at {address}\n"
-    assert capsys.readouterr().err == said
+        clock = time.monotonic()
+        with pytest.raises(BadValue, match=f"none answers at {address}$"):
+            sweep(PLANS, "there", scheduler=address)
+    assert time.monotonic() - clock < 10 and not list(in_folder.iterdir())

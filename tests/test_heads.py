@@ -1,4 +1,4 @@
-"""Multi-head softmax attention: theory against stored values, against itself, against training."""
+"""Multi-head softmax attention: the theory is tested against stored values, itself, and training."""
 
 import json
 import subprocess
@@ -24,12 +24,12 @@ from iclcore.history import History
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "multihead.json").read_text())
 FIGURE_1 = MultiTask((10, 10, 10), context=100)
 ONE = MultiTask((10,), context=100)
-STORED = 1e-8  # half a unit of the stored values' eighth decimal is 5e-9; round-off is far below
-FLOW = 1e-6  # the stored flows were integrated to about 7 digits
+STORED = 1e-8  # the stored values have eight decimals, so they are off by up to 5e-9
+FLOW = 1e-6  # the stored flows were integrated with about 7 correct digits
 
 
 def uneven() -> MultiTask:
-    """Nothing equal to anything else, so that no two indices can be swapped unseen."""
+    """Return a task whose sizes are all different, so that no test passes with two indices swapped."""
     return MultiTask((3, 5, 2), context=40, signal=(1.0, 2.0, 0.5), noise=0.3)
 
 
@@ -39,14 +39,14 @@ def random_spectrum(task, heads, seed=0, omega=0.2):
 
 
 def random_starts(count, seed=1, spread=0.5):
-    """Log-normal around ω .01, μ .05: the scale of Figure 1's start without its lean."""
+    """Return log-normal starts around ω = 0.01 and μ = 0.05, the size of Figure 1's start."""
     rng = np.random.default_rng(seed)
     scale = np.array([0.01, 0.05]).reshape(2, 1, 1, 1)
     return scale * np.exp(spread * rng.normal(size=(2, count, 3, 3)))
 
 
 def near(estimate, error, exact, sigmas=5):
-    """A Monte Carlo mean: the seed is fixed, so this passes or fails for good."""
+    """Check a Monte Carlo mean. The seed is fixed, so that this always passes or always fails."""
     assert np.all(np.abs(np.asarray(estimate) - exact) <= sigmas * np.asarray(error)), (
         estimate,
         error,
@@ -55,7 +55,7 @@ def near(estimate, error, exact, sigmas=5):
 
 
 def slopes(function, point, step=1e-5):
-    """Central differences of a scalar function, entry by entry."""
+    """Return the central differences of a scalar function, entry by entry."""
     found = np.zeros_like(point)
     for index in np.ndindex(point.shape):
         shift = np.zeros_like(point)
@@ -65,9 +65,10 @@ def slopes(function, point, step=1e-5):
 
 
 def left_over(task, path, limit):
-    """What ω of lost tasks leave above the limit, and the relative size of the next order.
+    """Return the loss above the limit that is due to the ω of lost tasks, and its relative error.
 
-    Such a head's B_hh is e^{Σ_j d_j ω_j²}, of its own tasks and, ``spread``, of lost ones.
+    The B_hh of a head is e^{Σ_j d_j ω_j²} over its own tasks and over those it lost. ``spread`` is the
+    sum over the lost ones.
     """
     omega, mu = limit
     spread = (task.d * np.where(omega == 0, path.omega[-1], 0) ** 2).sum(-1)
@@ -167,13 +168,13 @@ def test_gradient_by_finite_differences():
     task = uneven()
     omega, mu = random_spectrum(task, heads=4)
     by_omega, by_mu = theory.gradient(task, omega, mu)
-    # Second differences leave 1e-10 · the third derivative, round-off 1e-16/1e-5.
+    # Differences are off by 1e-10 times the third derivative, and by round-off of 1e-16/1e-5.
     close(by_omega, slopes(lambda w: theory.loss(task, w, mu).sum(), omega), within=1e-8)
     close(by_mu, slopes(lambda m: theory.loss(task, omega, m).sum(), mu), within=1e-8)
 
 
 def test_flow_is_that_of_the_matrices():
-    """K = ±Q = √(|ω|√d_e) and O = ±Vᵀ, as plain factors: what the log coordinates must reproduce."""
+    """The log coordinates give the same flow as the factors K = ±Q = √(|ω|√d_e) and O = ±Vᵀ."""
     task, width = uneven(), 17
     omega0, mu0 = random_spectrum(task, heads=2)
     mu0[0, 1] = 0
@@ -189,17 +190,19 @@ def test_flow_is_that_of_the_matrices():
     plain = solve_ivp(speed, (0, 1.5), start.ravel(), "DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
     K, Q, O, V = plain.reshape(start.shape)  # noqa: E741
     path = theory.flow(task, omega0, mu0, [0, 1.5], width=width)
-    close(path.omega[-1], K * Q / np.sqrt(width), within=1e-8)  # two integrators of 1e-10 a step
+    close(
+        path.omega[-1], K * Q / np.sqrt(width), within=1e-8
+    )  # both integrators have errors of 1e-10 a step
     close(path.mu[-1], O * V, within=1e-8)
     assert path.mu[-1, 0, 1] == 0
 
 
-def test_flow_of_many_starts_is_each_ones_own():
+def test_flow_of_many_starts_at_once_is_the_flow_of_each():
     omega0, mu0 = random_starts(4)
     together = theory.flow(FIGURE_1, omega0, mu0, [0, 5, 9])
     alone = theory.flow(FIGURE_1, omega0[2], mu0[2], [0, 5, 9])
-    # Steps of 1e-10 differ: one in ln μ shifts a wait of 7 by 3e-10, and emergence moves ln μ by up
-    # to 4sω = 13 a unit of time. Some hundred steps make 4e-7.
+    # The two flows take other steps, each with an error of 1e-10. Such an error in ln μ shifts a wait of 7
+    # by 3e-10, and ln μ then changes by up to 4sω = 13 a unit of time: 4e-7 for some hundred steps.
     close(together.mu[:, 2], alone.mu, within=1e-6)
     swapped = theory.flow(FIGURE_1, omega0[2][::-1], mu0[2][::-1], [0, 5, 9])
     close(swapped.mu, alone.mu[:, ::-1], within=1e-6)
@@ -208,11 +211,11 @@ def test_flow_of_many_starts_is_each_ones_own():
 def test_decayed_weights_do_not_run_away():
     path = theory.flow(FIGURE_1, *theory.aligned_start(FIGURE_1), [0, 100, 200])
     assert np.all(path.mu > 0)
-    # What is left above the limit: the others' ω, for which 1/ω grows by 4 e s φ μ²/(L √d_e) a unit.
+    # Only the ω of lost tasks keep the loss above the limit. Their 1/ω grows at 4 e s φ μ²/(L √d_e).
     limit = theory.limit(FIGURE_1)
     mu = limit[1][0, 0]
     rate = np.diff(1 / path.omega[1:, 0, 1])[0] / 100
-    # the next order is Σ_j d_j ω_j² of the lost tasks, 7e-4 at t = 100
+    # The next order is Σ_j d_j ω_j² of the lost tasks, 7e-4 at t = 100.
     close(rate, 4 * np.e * 10 * mu**2 / 100 / np.sqrt(30), within=1e-3)
     above, spread = left_over(FIGURE_1, path, limit)
     found = path.loss[-1] - theory.loss(FIGURE_1, *limit)
@@ -220,57 +223,57 @@ def test_decayed_weights_do_not_run_away():
 
 
 def test_heads_are_allocated_from_the_start():
-    """The race's winner wins. 92% to 95% of the tasks at spreads .1 to 1; a start is one of 100."""
+    """The head that wins the race wins the task, in 92% to 95% of the tasks for spreads of 0.1 to 1."""
     omega0, mu0 = random_starts(100)
     path = theory.flow(FIGURE_1, omega0, mu0, [0, 60])
-    # 300 draws at 93% spread by 1.5%. No processor moves them: no runner-up's μω is above a ninth.
+    # The share of 300 draws at 93% has a standard error of 1.5%.
     assert (phases.race(FIGURE_1, omega0, mu0)[1] == path.owner).mean() >= 0.9
-    # A head keeps what it has won: each start ends at the limit of its own winners.
+    # A head keeps what it has won, so each start ends at the limit of its own winners.
     for k, owner in enumerate(path.owner):
         limit = theory.limit(FIGURE_1, owner, 3)
         end = theory.Flow(FIGURE_1, path.t, path.omega[:, k], path.mu[:, k])
         above, spread = left_over(FIGURE_1, end, limit)
         found = end.loss[-1].sum() - theory.loss(FIGURE_1, *limit).sum()
-        # with one winner nothing lost is left in the loss but what has yet to converge, e^{−20}
+        # If one head wins all tasks, only e^{−20} remains, which has not converged yet.
         assert abs(found - above.sum()) < spread * above.sum() + 1e-8
 
 
 def test_fewer_heads_than_tasks():
     omega0, mu0 = theory.aligned_start(FIGURE_1, heads=2)
-    mu0[1, 2] = 0.06  # the third task leans to the second head
+    mu0[1, 2] = 0.06  # the second head leans towards the third task
     path = theory.flow(FIGURE_1, omega0, mu0, [0, 200])
     assert path.owner.tolist() == [0, 1, 1]
     omega, mu = theory.limit(FIGURE_1, (0, 1, 1))
     close(omega[1, 1:], np.full(2, 20**-0.5))
-    # dω² of a head's own tasks sums to 1 whatever its B: only B's drift, spread/t, keeps it away.
+    # dω² of a head's own tasks sums to 1 for any constant B. B drifts by spread/t.
     above, spread = left_over(FIGURE_1, path, (omega, mu))
     own = [0, 1, 1], [0, 1, 2]
     close(path.omega[-1][own], omega[own], within=spread / 200)
-    # The first head's ω on the others' tasks falls as 1/t.
+    # The ω of the first head on the tasks of the other decays as 1/t.
     found = path.loss[-1] - theory.loss(FIGURE_1, omega, mu)
     assert np.all(np.abs(found - above) < spread * above)
 
 
 def test_two_heads_of_one_task():
-    """Equal heads share it for ever, very unequal ones leave it to one; the loss is the same."""
+    """Equal heads share the task for ever, very unequal heads leave it to one. The loss is the same."""
     shared = theory.flow(ONE, np.full((2, 1), 0.01), np.full((2, 1), 0.1), [0, 60], width=30)
     start = np.array([[0.01], [0.012]]), np.array([[0.1], [0.05]])
     alone = theory.flow(ONE, *start, [0, 60], width=30)
     mu = theory.limit(ONE)[1][0, 0]
-    # Convergence leaves e^{−.67 · 50}. Along the splits nothing pulls back: 1e2 steps of 1e-10 and
-    # what emergence makes of them.
+    # Convergence leaves e^{−.67 · 50}. Along the line of splits nothing corrects the errors of 100 steps
+    # of 1e-10, which grow during the emergence.
     close(shared.mu[-1, :, 0], [mu / 2, mu / 2], within=1e-6)
     close(alone.mu[-1, :, 0], [mu, 0], within=1e-6)
     close(shared.loss[-1], alone.loss[-1], within=1e-6)
-    # In between: with both ω = d^(−1/2) any split is at rest, and starts near to equal end on one.
+    # If both ω = d^(−1/2), any split of μ is at rest. Nearly equal starts end at such a split.
     for split in (0.1, 0.4, 0.9):
         mus = mu * np.array([[split], [1 - split]])
         for slope in theory.gradient(ONE, np.full((2, 1), 10**-0.5), mus):
-            close(slope, np.zeros((2, 1)), within=1e-13)  # terms of 2sμ = 50: 1e-14 a rounding
+            close(slope, np.zeros((2, 1)), within=1e-13)  # terms of 2sμ = 50 are rounded by 1e-14
     mu0 = np.array([[[0.07], [second]] for second in (0.06999, 0.0699, 0.068, 0.06)])
     path = theory.flow(ONE, np.full_like(mu0, 0.01), mu0, [0, 60, 120], width=30)
     closest, close_by, far, farther = (path.mu[1:, :, 1, 0] / path.mu[1:, :, 0, 0]).T
-    # The closer the start, the more equal. What is shared stays so, the rest falls on.
+    # The closer the starts, the more equal the ends. Shared tasks stay shared, other μ keep decaying.
     assert 1 > closest[0] > close_by[0] > 0.5 > 1e-6 > far[0] > farther[0]
     close(closest[1], closest[0], within=1e-6)  # as above
     close(close_by[1], close_by[0], within=1e-6)
@@ -278,26 +281,28 @@ def test_two_heads_of_one_task():
 
 
 def test_the_limit_is_a_saddle():
-    """A negative μ off the diagonal grows at saddle_rate, and leads down to the bound of H − 1."""
+    """A negative μ off the diagonal grows at ``saddle_rate``, and the loss falls to the bound for H heads."""
     omega, mu = theory.limit(FIGURE_1)
     rate = phases.saddle_rate(FIGURE_1)[0]
     for sign, change in ((-1, rate), (1, -rate)):
         seeded = np.where(mu == 0, sign * 1e-7, mu)
         path = theory.flow(FIGURE_1, omega, seeded, [0, 5])
         grown = np.log(np.abs(path.mu[-1] / seeded))[mu == 0] / 5
-        # to first order in the seed's e^{5 rate}, 1.5e-5 of μ's size 1
+        # The next order is the seed times e^{5 rate}, 1.5e-5 of μ, which is about 1.
         close(grown, np.full(6, change), within=2e-5)
     path = theory.flow(FIGURE_1, omega, np.where(mu == 0, -1e-3, mu), [0, 40, 200, 1000])
     bound = risk.equiangular_bound(FIGURE_1, 3)
     assert np.all(np.diff(path.loss.sum(-1)) < 0)
     for k in (1, 2, 3):
-        # Each head looks at one task, x = dω²: B = 1 + (e^x − 1) I, and with the best μ a task's loss
-        # is s/(1 + Lm/d), m = x (B⁻¹)_ii → 1 − 1/3 as x → 0, μ's sum over heads ω (L/φ)(loss/s)/Σ_g B_hg.
+        # Each head attends to one task with x = dω², so that B = 1 + (e^x − 1) I. With the best μ the loss
+        # of a task is s/(1 + Lm/d), where m = x (B⁻¹)_ii → 1 − 1/3 as x → 0, and the sum of μ over heads
+        # is ω (L/φ)(loss/s)/Σ_g B_hg.
         x = 10 * path.omega[k, 0, 0] ** 2
         m = x / np.expm1(x) * (1 - 1 / (np.expm1(x) + 3))
         best = 10 / (1 + 10 * m)
         total = path.omega[k, 0, 0] * 10 * best / (np.expm1(x) + 3)
-        # μ trails its best, by a share of order x: it drifts by 1/(2t) and follows at 4s (φ/L) μx.
+        # μ lags behind its best value by a relative error of order x: that value drifts at 1/(2t), and μ
+        # follows it at the rate 4s (φ/L) μx.
         assert 0 < path.loss[k].sum() - 3 * best < x * (3 * best - bound)
         assert np.all(np.abs(path.mu[k].sum(0) / total - 1) < x)
 
@@ -307,7 +312,7 @@ def test_the_limit_is_a_saddle():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_race_ends_where_its_equations_blow_up(seed):
-    """Near the pole ω ∝ 1/(T − t), so that κ μ (T − t) of the head that wins tends to 1 there."""
+    """Near the pole T of the head that wins ω ∝ 1/(T − t), so that κ μ (T − t) tends to 1."""
     task = uneven()
     omega0, mu0 = (np.abs(a) for a in random_spectrum(task, heads=3, seed=seed, omega=0.05))
     time, head = phases.race(task, omega0, mu0, width=17)
@@ -325,17 +330,17 @@ def test_a_race_ends_where_its_equations_blow_up(seed):
         end = solve_ivp(speed, (0, before), logs, "DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
         omega, mu = np.exp(end.reshape(2, 3))
         assert (omega * mu).argmax() == head[i]
-        # Without the drag it is y/(e^y − 1), y = 1e-4 ln(aω0/μ0): the next order is 1e-4 times a log
+        # Without the drag it is y/(e^y − 1) with y = 1e-4 ln(aω0/μ0), so the error is 1e-4 times a log.
         assert kappa[i] * mu.max() * (time[i] - before) == pytest.approx(1, abs=1e-3)
 
 
 def test_a_race_in_a_long_context_ends_at_the_least_escape_time():
     task = MultiTask((3, 5, 2), 10**14, (1.0, 2.0, 0.5), noise=0.3)
     omega0, mu0 = (np.abs(a) for a in random_spectrum(task, heads=3, omega=0.05))
-    mu0[:, 0] = task.d[0] * np.sqrt(task.dim) * omega0[:, 0]  # where aω − μ = 0, t_w is 0/0
+    mu0[:, 0] = task.d[0] * np.sqrt(task.dim) * omega0[:, 0]  # at aω = μ the escape time is 0/0
     escape = phases.escape_time(task, omega0, mu0)
     time, head = phases.race(task, omega0, mu0)
-    close(time, escape.min(0), within=1e-8)  # the race's tolerance is 1e-10 a step
+    close(time, escape.min(0), within=1e-8)  # the race is integrated with errors of 1e-10 a step
     assert head.tolist() == escape.argmin(0).tolist()
     tied, _ = phases.race(task, omega0[[0] * 4], mu0[[0] * 4])
     close(tied, escape[0], within=1e-8)
@@ -345,9 +350,8 @@ def test_a_race_in_a_long_context_ends_at_the_least_escape_time():
 
 @pytest.mark.parametrize("noise", [0.0, 10.0])
 def test_the_race_is_the_flow_of_vanishing_starts(noise):
-    """What it leaves out are terms of relative order μω and dω², so that the flow is late or early
-    by no more than it then needs to make its drop, however long it waited; without the drag the race
-    would miss a share of the wait."""
+    """The race neglects terms of relative order μω and dω². So its error is at most the length of the
+    drop, however long the wait. Without the drag its error would be in proportion to the wait."""
     task = MultiTask((10, 10, 10), 100, 10.0, noise)
     omega0, mu0 = theory.aligned_start(task)
     expected, head = phases.race(task, omega0, mu0)
@@ -362,7 +366,7 @@ def test_the_race_is_the_flow_of_vanishing_starts(noise):
             crossing(path.t, done, share * done[-1]) for share in (0.05, 0.5, 0.95)
         )
         assert abs(half - time[0]) < late - early
-        # two formulas, at any size of the start: 1.28 times as long, 1.58 with noise
+        # The ratio of the two formulas is 1.28 for any size of the start, and 1.58 with noise.
         assert time[0] > 1.25 * phases.escape_time(task, omega0 / times, mu0 / times).min()
 
 
@@ -370,16 +374,16 @@ def test_phases_of_figure_1():
     t = np.linspace(0, 12, 241)
     start = theory.aligned_start(FIGURE_1)
     path = theory.flow(FIGURE_1, *start, t)
-    # The start alone predicts within 2% when half of each task is done: what it leaves out is of
-    # order 1/(4s ω) in time, the drop's own length, .08 here. Both sides are integrated to 1e-8.
+    # The start alone predicts the times at which half of each task is learned within 2%. The error is of
+    # the order of the length of the drop, 1/(4s ω) = 0.08 here.
     done = (path.mu * path.omega).sum(1)
     half = [crossing(t, each, each[-1] / 2) for each in done.T]
     close(phases.race(FIGURE_1, *start)[0], half, within=0.02)
     close(phases.convergence_rate(FIGURE_1), np.full(3, 0.674), within=5e-4)  # three decimals
-    # The flow itself decays at that rate, until the other heads' remains matter.
+    # A single head converges at that rate too.
     one = theory.flow(ONE, np.array([[0.01]]), np.array([[1.0]]), [0, 12, 14], width=30)
     gap = 10**-0.5 - one.omega[1:, 0, 0]
-    # to first order in the gap, at t = 12 a share of 1.1e-3 of ω
+    # The next order is the gap over ω, 1.1e-3 at t = 12.
     close(np.log(gap[0] / gap[1]) / 2, phases.convergence_rate(ONE, width=30)[0], within=1e-3)
 
 
@@ -388,11 +392,11 @@ def test_emergence_follows_the_flow():
     omega, mu = emergence.course(ONE, np.array([0.01]), t, width=30)
     start = np.array([[0.01]]), np.array([[1.0]])
     path = theory.flow(ONE, *start, t, width=30)
-    # μ trails its best while ω rises: the equation leads by .732 time units, to the same end.
+    # μ lags behind its best value while ω rises, so the equation is 0.732 time units early.
     rise = [crossing(t, w, 0.158) for w in (path.omega[:, 0, 0], omega[:, 0])]
     assert rise[0] - rise[1] == pytest.approx(
         0.732, abs=1e-3
-    )  # .0005, and .025²/8 of interpolation
+    )  # rounding of 0.732, and interpolation by steps of 0.025
     close(mu[-1], path.mu[-1, 0], within=1e-8)  # e^{−.67 · 33} = 2e-10
 
 
@@ -400,7 +404,7 @@ def test_emergence_follows_the_flow():
 
 
 def test_best_mu_leaves_a_budget():
-    """With the best μ a task's loss is s/(1 + L m/(φd)); no ω has m_i > 1 or Σ m_i > H − 1."""
+    """With the best μ the loss of a task is s/(1 + L m/(φd)), and no ω has m_i > 1 or Σ m_i > H − 1."""
     task = uneven()
     for seed in range(50):
         heads = 2 + seed % 3
@@ -416,18 +420,18 @@ def test_best_mu_leaves_a_budget():
             axis=1,
         )
         expected = task.s / (1 + m / (load * task.d))
-        # B is near singular at small ω: its condition number is up to 4e9, times 1e-16
+        # B is nearly singular at small ω: its condition number is up to 4e9, times 1e-16.
         close(theory.loss(task, omega, mu), expected, within=1e-6)
         assert m.max() <= 1 and m.sum() <= heads - 1 + 1e-6
         assert expected.sum() >= risk.equiangular_bound(task, heads) - 1e-6
 
 
 def test_no_search_finds_weights_beyond_the_budget():
-    """Σ_i m_i = tr(B⁻¹ W Wᵀ) with W = √d ω and B = exp(W Wᵀ), climbed from random ω of many sizes.
+    """Maximise Σ_i m_i = tr(B⁻¹ W Wᵀ) with W = √d ω and B = exp(W Wᵀ) from random ω of many sizes.
 
-    Climbing leads to ω → 0, where B is singular; δ = 10⁻⁷ on its diagonal takes a little from the sum:
-    of each of H − 1 directions with eigenvalue g → 0 of W Wᵀ the share cg + δ/g, at best 2√(cδ). c is
-    1/6 for three equiangular heads, 1/4 for four; for two the first order in g vanishes.
+    The maximum is at ω → 0, where B is singular. So we add δ = 10⁻⁷ to its diagonal, which reduces the
+    sum a little: by cg + δ/g for each of H − 1 directions with eigenvalue g → 0 of W Wᵀ, at best by
+    2√(cδ). c is 1/6 for three equiangular heads and 1/4 for four; for two the first order in g vanishes.
     """
 
     def lost(flat, heads):
@@ -445,7 +449,7 @@ def test_no_search_finds_weights_beyond_the_budget():
             first = rng.normal(size=3 * heads) * 10.0 ** rng.uniform(-1.2, 0)
             end = minimize(lost, first, (heads,), "L-BFGS-B", jac=True, bounds=[(-2, 2)])
             best = max(best, -end.fun)
-        # from above: round-off, 1e-16 times the condition number 4e7
+        # It may be above by round-off only, 1e-16 times the condition number 4e7.
         assert heads - 1 - (heads - 1) * 2 * np.sqrt(1e-7) < best < heads - 1 + 1e-7, (heads, best)
 
 
@@ -454,7 +458,9 @@ def test_debiased_linear_attention():
     d, length, noise, count = 4, 9, 0.6, 40_000
     x, g = rng.normal(size=(count, length, d)), rng.normal(size=(count, d, 1)) / np.sqrt(d)
     y = x @ g + np.sqrt(noise) * rng.normal(size=(count, length, 1))
-    seen = ((x - x.mean(1, keepdims=True)) * y).sum(1)  # averaged over the query in closed form
+    seen = ((x - x.mean(1, keepdims=True)) * y).sum(
+        1
+    )  # the average over the query is in closed form
     w = g[:, :, 0]
     gamma = (seen * w).sum() / (seen**2).sum()
     losses = ((gamma * seen - w) ** 2).sum(1)
@@ -463,7 +469,7 @@ def test_debiased_linear_attention():
 
 
 def test_bayes_and_ridge_are_the_large_limit():
-    """d = 80 with L = d/r, exactly given X; finite-size corrections are O(1/d), 1% here."""
+    """Compare with the exact risks given X for d = 80, which differ from the limit by O(1/d), 1% here."""
     rng = np.random.default_rng(0)
     d, signal, noise = 80, 2.0, 0.7
     for ratio in (0.25, 1.0, 2.5):
@@ -488,7 +494,7 @@ def test_bayes_and_ridge_are_the_large_limit():
 
 
 def test_ridge_of_drawn_regressions():
-    """Not through eigenvalues: solve, predict, square."""
+    """Solve regressions and average their squared errors, without eigenvalues."""
     rng = np.random.default_rng(1)
     d, length, z, noise, errors = 60, 100, 0.2, 0.5, []
     for _ in range(300):
@@ -498,7 +504,7 @@ def test_ridge_of_drawn_regressions():
             ((np.linalg.solve(x.T @ x / length + z * np.eye(d), x.T @ y / length) - w) ** 2).sum()
         )
     formula = baselines.ridge_risk(d / length, z, 1.0, noise)
-    # 5 · .002: finite-size corrections, O(1/d), as above
+    # 1% for corrections of order 1/d, as above
     near(np.mean(errors), np.std(errors) / np.sqrt(300) + 0.002 * formula, formula)
 
 
@@ -507,8 +513,8 @@ def test_exact_loss_against_the_reduction_and_the_formula():
     omega, mu = np.diag([0.7, 0.3]), np.diag([0.8, 1.5])
     exact = risk.exact_loss(task, omega.diagonal(), mu.diagonal())
     near(*spectral.measure(task, omega, mu, sequences=40_000), exact)
-    # ``theory.loss`` is what large d and L leave of it. The exact values: this quadrature's own, kept.
-    # The first order it leaves out is 1/(dφ), and φ is 1.
+    # ``theory.loss`` is its limit for large d and L, up to 1/(dφ) with φ = 1. The exact values here are
+    # stored ones of the same quadrature.
     for d, length, exact in ((10, 100, 0.23546569), (100, 400, 0.40785413)):
         task = MultiTask((d,), length, 1.0)
         omega, mu = theory.limit(task)
@@ -534,11 +540,11 @@ def test_softmax_moments_and_regimes():
     found = risk.participation(beta, 100)
     close(found["exact"][1:3], [0.0255, 0.1263], within=5e-5)  # four decimals
     close(found["exponential"][1:3], np.exp([1, 4]) / 100)
-    # E Σ e^{2βζ} / (Σ e^{βζ})² by its fluctuations: to first order in 1/L; the second, 1/L², is 1e-4
+    # E Σ e^{2βζ} / (Σ e^{βζ})² to first order in 1/L; the second order is 1e-4.
     first = (2 * np.expm1(2 * 0.5**2) - 3 * np.expm1(0.5**2)) / 100
     close(found["exponential"][0] / found["exact"][0] - 1, first, within=1e-4)
-    # Only the two largest scores count: 1 − E|p|² is the density of their gap at 0 over β. As L → ∞
-    # that is √(2 ln L). The next order, 1/β³, is 4e-5 · a density.
+    # At large β only the two largest scores matter, and 1 − E|p|² is the density of their gap at 0 over β,
+    # which tends to √(2 ln L)/β. The next order, 1/β³, is 4e-5 times a density.
     z = np.linspace(-10, 10, 2001)
     density = 100 * 99 * (stats.norm.pdf(z) ** 2 * stats.norm.cdf(z) ** 98).sum() * 0.01
     close(1 - found["exact"][3], density / 30, within=1e-4)
@@ -553,7 +559,7 @@ def test_length_generalisation():
     close(found[1], risk.gradient_flow_risk(task)[0])
     omega, mu = theory.limit(task)
     exact = [risk.exact_loss(task, omega[0], mu[0], length)[0] for length in lengths]
-    # the formula's own error: 1/d, and e/L of the context that was learnt from
+    # The error of the formula is 1/d, and e/L of the context at training.
     assert np.all(np.abs(found / exact - 1) < 0.12)
     near(*spectral.measure(task, omega, mu, 10_000, context=400), exact[3])
 
@@ -573,17 +579,17 @@ def test_nonlinear_targets(name):
     close(found["loss"], value, within=5e-5)  # four decimals
     omega, mu = theory.limit(task)
     mean, error = nonlinear.measured_loss(task, target, omega[0, 0], mu[0, 0], 10_000)
-    # First order in e/L; what it leaves out is 2% (3% of the variance, in ``linear`` too).
+    # The formula is of first order in e/L; it neglects 2%.
     near(mean, error + 0.02 * value / 5, value)
-    # The linear part is kept up to μω and what the spread ωu + ξ takes of the slope, E f'(√v ξ), the
-    # mean of ξ f(√v ξ)/√v by Gauss and Hermite: v = 1 + ω², and at twice the tilt 1 + 4ω².
+    # The linear coefficient is multiplied by μω and by the ratio of mean slopes E f'(√v ξ), which are
+    # means of ξ f(√v ξ)/√v, here by Gauss-Hermite quadrature: v = 1 + ω², and 1 + 4ω² for twice the shift.
     x, weight = np.polynomial.hermite_e.hermegauss(100)
     plain, once, twice = (
         weight @ (x * target(np.sqrt(v) * x)) / np.sqrt(v) for v in (1, 1 + 1 / 20, 1 + 4 / 20)
     )
     kept = (omega * mu)[0, 0] * (once - np.e / 400 * (2 * twice - once)) / plain
     close(found["answer"][1] / found["target"][1], kept)
-    # All that lies above is lost: ω^k μ for degree k, of which ω² is .05. Zeros are sums of round-off.
+    # Higher degrees are lost: degree k is multiplied by ω^k μ, and ω² = 0.05. Zeros are round-off.
     assert np.all(np.abs(found["answer"][3:]) < 0.05 * np.abs(found["target"][3:]) + 1e-9)
 
 
@@ -600,13 +606,13 @@ def test_reduction_gradient_by_finite_differences():
         return spectral.spectral_losses(task, w, m, r, z).sum(1).mean()
 
     close(value, mean(omega, mu))
-    # 2e-11 · the third derivative, which scores rz up to 10 make a hundred; round-off 1e-16/1e-5
+    # Differences are off by 2e-11 times the third derivative, up to 100 here, and by round-off of 1e-11.
     close(by_omega, slopes(lambda w: mean(w, mu), omega), within=1e-8)
     close(by_mu, slopes(lambda m: mean(omega, m), mu), within=1e-8)
 
 
 def test_prediction_written_out():
-    """Head by head and token by token, with weights that are not decomposable."""
+    """Compute the prediction head by head and token by token, with weights that are not decomposable."""
     import torch
 
     task = uneven()
@@ -630,8 +636,8 @@ def test_prediction_written_out():
 
 
 def test_balances_of_any_weights():
-    """⟨K, ∂L/∂K⟩ = ⟨Q, ∂L/∂Q⟩ and ⟨O, ∂L/∂O⟩ = ⟨V, ∂L/∂V⟩ head by head: the flow conserves
-    |K|² − |Q|² and |O|² − |V|². All four are equal for linear attention alone."""
+    """For each head ⟨K, ∂L/∂K⟩ = ⟨Q, ∂L/∂Q⟩ and ⟨O, ∂L/∂O⟩ = ⟨V, ∂L/∂V⟩, so the flow conserves
+    |K|² − |Q|² and |O|² − |V|². Only for linear attention all four products are equal."""
     import torch
 
     task = uneven()
@@ -643,19 +649,19 @@ def test_balances_of_any_weights():
             name: torch.tensor(0.3 * rng.normal(size=shape)).requires_grad_()
             for name, shape in shapes.items()
         }
-        said = full_model.predict(weights, tokens.double(), query.double(), softmax)
-        (said - answer).square().sum().backward()
+        prediction = full_model.predict(weights, tokens.double(), query.double(), softmax)
+        (prediction - answer).square().sum().backward()
         pull = {n: (w * w.grad).sum((1, 2)).detach().numpy() for n, w in weights.items()}
         close(pull["K"], pull["Q"], within=1e-10)
         close(pull["O"], pull["V"], within=1e-10)
-        # with softmax nothing makes the two equal
         gap = np.abs(pull["K"] - pull["V"]) / np.abs(pull["K"])
         assert gap.max() > 0.1 if softmax else gap.max() < 1e-10
 
 
 def test_flow_keeps_factors_that_are_decomposable_not_products():
-    """On contexts with every reflection and permutation of a group and every sign of a task, which
-    leave their distribution as it is, a step keeps K, Q, O and V that each have the form."""
+    """A step keeps weights decomposable if each of K, Q, O and V has the form, but not if only the products
+    have it. The batch has every reflection and permutation of a group and every sign of a task, which
+    leave the distribution of contexts unchanged."""
     import torch
 
     task = MultiTask((2, 2), context=5, signal=(1.0, 3.0), noise=0.2)
@@ -685,9 +691,9 @@ def test_flow_keeps_factors_that_are_decomposable_not_products():
 
     omega, mu = np.array([[0.5, 0.2], [0.1, 0.4]]), np.ones((2, 2))
     weights = full_model.decomposable_weights(task, omega, mu, width=5)
-    weights["K"] = 2 * weights["K"]  # not balanced: that is not needed
+    weights["K"] = 2 * weights["K"]  # weights need not be balanced
     stepped = after_a_step(weights)
-    # zeros are sums of 768 terms of size 1 that cancel, times .1: a rounding is 1e-16 · √768 · .1
+    # The zeros are 0.1 times sums of 768 terms of size 1 that cancel, so round-off is 1e-16 · √768 · 0.1.
     assert max(full_model.departure(task, stepped).values()) < 1e-14
     moved = np.subtract(full_model.spectrum(task, stepped), full_model.spectrum(task, weights))
     assert np.abs(moved).min() > 1e-4
@@ -699,7 +705,7 @@ def test_flow_keeps_factors_that_are_decomposable_not_products():
 
 
 def test_softmax_loses_the_third_balance_at_once():
-    """At ω → 0 Σ_i (a_i ω_i − μ_i) of a head grows at 4 Σ_i s_i (φ_i/L) μ_i Σ_g μ_i^g: B is 1, not 0."""
+    """At ω → 0, where B is 1, Σ_i (a_i ω_i − μ_i) of a head grows at 4 Σ_i s_i (φ_i/L) μ_i Σ_g μ_i^g."""
     task = uneven()
     _, mu = random_spectrum(task, heads=2)
     mu = np.abs(mu)
@@ -708,7 +714,7 @@ def test_softmax_loses_the_third_balance_at_once():
         by_omega, by_mu = theory.gradient(task, omega, mu)
         change = -2 * (omega * by_omega - mu * by_mu).sum(1)  # a ω̇ = −2ω ∂/∂ω
         expected = (4 * task.s * task.phi / task.context * mu * mu.sum(0)).sum(1)
-        # Exactly, each term has e^W (1 − W), W = Σ_j d_j ω_j^h ω_j^g: 1 − W²/2 to the next order
+        # Each term has the exact factor e^W (1 − W) = 1 − W²/2 + … with W = Σ_j d_j ω_j^h ω_j^g.
         assert np.all(np.abs(change / expected - 1) < (task.dim * size**2) ** 2)
 
 
@@ -724,16 +730,16 @@ def test_labels_carry_signal_and_noise():
         near((values**2).mean(0), (values**2).std(0) / np.sqrt(5000), power)
 
 
-def test_reduction_is_the_whole_model():
-    """Monte Carlo of whole sequences and of I scalars a token, from the same decomposable weights."""
+def test_spectral_losses_are_those_of_the_full_model():
+    """Whole sequences and the I numbers a token give the same losses for decomposable weights."""
     task = uneven()
     omega, mu = random_spectrum(task, heads=2, omega=0.4)
     weights = full_model.decomposable_weights(task, omega, mu, width=15)
     close(full_model.spectrum(task, weights), (omega, mu))
-    assert max(full_model.departure(task, weights).values()) < 1e-14  # products, no sums
-    whole, whole_error = full_model.fresh_loss(task, weights, 40_000)
+    assert max(full_model.departure(task, weights).values()) < 1e-14  # products without sums
+    full, full_error = full_model.fresh_loss(task, weights, 40_000)
     mean, error = spectral.measure(task, omega, mu, 40_000)
-    near(whole, np.hypot(whole_error, error), mean)
+    near(full, np.hypot(full_error, error), mean)
 
 
 @slow
@@ -749,13 +755,15 @@ def test_spectral_training_follows_the_flow_a_little_behind():
         - crossing(path.t, path.omega[:, i, i], half)
         for i in own
     ]
-    # Steps of .02 take .025, E Σ p ζ = ω(1 − 1/L) takes .083 of a wait of 6.7: .108, which batches of
-    # 2048 measure. Batches of 256 spread the mean by .02, but this stream is one on every processor.
+    # Finite steps of 0.02 delay the rise by 0.025, and E Σ p ζ = ω(1 − 1/L) by 0.083 of a wait of 6.7.
+    # Batches of 2048 give the sum, 0.108; batches of 256 spread the mean by 0.02.
     assert 0.10 <= np.mean(lead) <= 0.15, lead
     own = omega[-1].diagonal(), mu[-1].diagonal()
     exact = risk.exact_loss(FIGURE_1, *own).sum()
     alone = theory.loss(FIGURE_1, *(np.diag(a) for a in own)).sum()
-    others = theory.loss(FIGURE_1, omega[-1], mu[-1]).sum() - alone  # what else heads still look at
+    others = (
+        theory.loss(FIGURE_1, omega[-1], mu[-1]).sum() - alone
+    )  # what heads lose by attending to others' tasks
     late = history.loss[-400:]
     near(late.mean(), late.std() / np.sqrt(400), exact + others)
 
@@ -798,13 +806,13 @@ def test_saturated_starts_return():
     for times in (1.9, 3.2):
         start = np.array([[times * 10**-0.5]]), np.array([[0.1]])
         history = spectral.train_spectral(ONE, *start, ((25.0, 0.03),), width=30, batch=128)
-        # the true loss is least at 1.007 (``exact_loss``); steps of .03 on 128 spread it by .007
+        # By ``exact_loss`` the best is 1.007; steps of 0.03 on batches of 128 spread it by 0.007.
         assert history.final["omega"][0, 0] * 10**0.5 == pytest.approx(1.007, abs=4 * 0.007)
 
 
 @slow
-def test_whole_model_reaches_the_limit():
-    """By a schedule that is shorter than Figure 1's own: it suffices for the limit."""
+def test_full_model_reaches_the_limit():
+    """A schedule shorter than that of Figure 1 is enough."""
     schedule = ((8.0, 0.02), (11.0, 0.01), (12.0, 0.004))
     history = full_model.train_full(FIGURE_1, *theory.aligned_start(FIGURE_1), schedule, seed=1)
     omega, mu = full_model.spectrum(FIGURE_1, history.final)
@@ -812,11 +820,12 @@ def test_whole_model_reaches_the_limit():
     limit = theory.limit(FIGURE_1)
     exact = risk.exact_loss(FIGURE_1, *(a.diagonal() for a in limit)).sum()
     close(exact, 7.063971, within=5e-7)  # six decimals
-    # Above it: η Tr C/(4 · 256), 1.7%, with C the covariance of one context's gradient at the limit,
-    # 3e4; and .4% of what else heads still look at. ω is off by a share of that order.
+    # The loss is above it by the noise of SGD, η Tr C/(4 · 256) = 1.7% where C is the covariance of the
+    # gradient of one context at the limit, and by 0.4% because heads still attend to others' tasks. The
+    # relative error of ω is of the same order.
     assert np.all(np.abs(omega.diagonal() * 10**0.5 - 1) < 0.04)
     assert abs(history.loss[-200:].mean() / exact - 1) < 0.04
-    # largest entry of noise, growing with the learning rate: .04 by the long schedule
+    # The largest entry is noise that grows with the learning rate: 0.04 with the schedule of Figure 1.
     assert max(full_model.departure(FIGURE_1, history.final).values()) < 0.06
 
 
@@ -825,7 +834,7 @@ def test_whole_model_reaches_the_limit():
 START = theory.aligned_start(FIGURE_1)
 
 
-def one_below(weights):
+def with_one_negative(weights):
     return weights * np.where(np.arange(weights.size).reshape(weights.shape) == 0, -1, 1)
 
 
@@ -852,10 +861,10 @@ REFUSALS = {
         ONE, np.array([[7.0]]), np.array([[1e6]]), [0, 1]
     ),
     "mu0 takes positive numbers for a race": lambda: phases.race(
-        FIGURE_1, START[0], one_below(START[1])
+        FIGURE_1, START[0], with_one_negative(START[1])
     ),
     "omega0 takes positive numbers for a race": lambda: phases.race(
-        FIGURE_1, one_below(START[0]), START[1]
+        FIGURE_1, with_one_negative(START[0]), START[1]
     ),
     "lengths takes contexts": lambda: risk.length_generalisation(ONE, [1]),
     "penalty takes numbers above 0": lambda: baselines.ridge_risk(0.5, 0.0),
@@ -875,7 +884,7 @@ def test_refusals(message):
     assert "\n" not in str(refusal.value)
 
 
-def test_torch_is_loaded_only_to_train_the_whole_model():
+def test_torch_is_not_imported_with_the_modules():
     code = (
         "import sys, iclcore.heads.full_model, iclcore.heads.risk; sys.exit('torch' in sys.modules)"
     )
@@ -884,8 +893,8 @@ def test_torch_is_loaded_only_to_train_the_whole_model():
 
 @pytest.mark.parametrize("where", ["start", "limit"])
 def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where):
-    """Of a step's gradient in all matrices, and of its part along them, which moves ω and μ: both within
-    four standard errors, which are found from the same draws."""
+    """Compare the noise of the gradient in all matrices, and of its component along them, which moves ω and
+    μ. Both agree within four standard errors."""
     import torch
 
     task = MultiTask((3, 3), context=20, noise=0.5)
@@ -895,12 +904,12 @@ def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where
         for n, w in full_model.decomposable_weights(task, *at).items()
     }
 
-    def slopes(share):
-        generator, found = torch.Generator().manual_seed(share), []
+    def slopes(contexts):
+        generator, found = torch.Generator().manual_seed(contexts), []
         for _ in range(400):
-            tokens, query, answer = full_model.sequences(task, 32, generator, share)
-            said = full_model.predict(weights, tokens.double(), query.double(), True)
-            loss = (said - answer.double()).square().sum(1).mean()
+            tokens, query, answer = full_model.sequences(task, 32, generator, contexts)
+            prediction = full_model.predict(weights, tokens.double(), query.double(), True)
+            loss = (prediction - answer.double()).square().sum(1).mean()
             parts = torch.autograd.grad(loss, list(weights.values()))
             along = [(p * w).sum() for p, w in zip(parts, weights.values(), strict=True)]
             found.append((torch.cat([p.ravel() for p in parts]), torch.stack(along).detach()))
@@ -913,8 +922,8 @@ def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where
         assert abs(other - noise) < 4 * error < 0.5 * noise
 
 
-def test_a_start_whose_overlaps_leave_float64_is_refused():
-    """B = e^{Σ_j d_j ω_j²} of up to e^600: 2 · 17.5² is beyond, 2 · 17² is not."""
+def test_a_start_whose_overlaps_are_too_large_for_float64_is_refused():
+    """B = e^{Σ_j d_j ω_j²} may be up to e^600; 2 · 17.5² is above 600, and 2 · 17² is not."""
     task, mu = MultiTask((2,), 20), np.array([[0.1]])
     assert theory.flow(task, np.array([[17.0]]), mu, [0.0]).t == [0]
     with pytest.raises(ValueError, match="of at most 600 a head, not 612"):

@@ -1,5 +1,4 @@
-"""The race of several heads and what comes of it: over contexts, noises and sizes of starts, in the flow
-and in training; where the heads of one task end that start alike; weights that are almost decomposable."""
+"""The race of heads, its predictions for the flow and for training, ties, and decomposable weights."""
 
 from itertools import product
 
@@ -15,26 +14,30 @@ from iclcore.heads.theory import MultiTask
 
 
 def pair(length, phi, size):
-    """One task, two heads, at the proportions of Figure 1's start."""
+    """Return one task and a start of two heads with the proportions of Figure 1."""
     task = MultiTask((10,), length, noise=10 * (phi - 1.0))
     return task, np.full((2, 1), size / 10), size * np.array([[1.0], [0.5]])
 
 
-def in_full(task):
-    """A task whose race has no error of order 1/L: at ω → 0 E z·p is ω(1 − 1/L) and |p|² is 1/L."""
+def without_error_in_length(task):
+    """Return the task for which the race of this one has no error of order 1/L.
+
+    At ω → 0 the mean of z·p is ω(1 − 1/L), and |p|² is 1/L.
+    """
     kept = 1 - 1 / task.context
     return MultiTask(task.dims, task.context - 1, (kept * task.s).tolist(), kept * task.noise)
 
 
 def first_order(task, omega0, mu0):
-    """By how much a start of finite size changes when half of a task is done, to first order in it.
+    """Return how much the finite size of a start changes the time of half of a task, to first order.
 
-    With c = φ/L, on the limit curve the race leaves out of dt/dω = g/(κω²) the share kω²,
-    k = (1 + cd)/g · (1 + 2ag)/(2 + ag), as dt/dω to the next order and μ = (ω/g)(1 + βω²), β of
-    2β + a(gβ + cd + 1) = (1 + cd)/g, say. At most 2(1 + cd)/g, as ag = 1 + ac ≥ 1. The advance counts it
-    from ω = 0 and a start from ω0: 2(1 + cd) ω0/κ. A start whose Σμ is X of itself off the curve's has
-    that share of it wrong, as long as it is off, which dies out as (ω0/ω)^{ag}: times
-    X min(ln ω½/ω0, 1/(ag − 1)). Of several tasks B has all: d is their sum.
+    Let c = φ/L. On the limit curve the race neglects a part kω² of dt/dω = g/(κω²), where
+    k = (1 + cd)/g · (1 + 2ag)/(2 + ag) ≤ 2(1 + cd)/g because ag = 1 + ac ≥ 1. This follows from the next
+    order of dt/dω and of μ = (ω/g)(1 + βω²), with 2β + a(gβ + cd + 1) = (1 + cd)/g. The advance counts this
+    part from ω = 0, but a start begins at ω0, which gives 2(1 + cd) ω0/κ. If Σμ of the start differs from
+    that of the curve by a factor 1 + X, this part is wrong by the factor X as long as they differ. The
+    difference decays as (ω0/ω)^{ag}, hence the factor X min(ln ω½/ω0, 1/(ag − 1)). With several tasks B
+    contains all of them, and d is their sum.
     """
     a, c = task.d * task.dim**0.5, task.phi / task.context
     g, kappa, half = 1 / a + c, 4 * task.s / a, 0.5 / (1 + np.e * task.d * c)
@@ -44,9 +47,13 @@ def first_order(task, omega0, mu0):
     return 2 * (1 + task.dim * c) * omega / kappa * (1 + off * fades)
 
 
-# 3e-4: of the advance, from a straight line between points of a grid, h²/8 · |y''/y'| with h = .025 advance
-# of a curve that turns within advance/4. 1e-8: what ``race`` and the flow are integrated to.
 def rounding(end, advance):
+    """Return the numerical error of the time of half.
+
+    Linear interpolation on a grid of step h = 0.025 advance has the error h²/8 · |y''/y'|, 3e-4 of the
+    advance for a curve that bends within a quarter of it. The integrations of ``race`` and of the flow
+    have relative errors of 1e-8.
+    """
     return 3e-4 * advance + 1e-8 * end
 
 
@@ -62,13 +69,13 @@ def test_half_of_a_task_is_done_an_advance_before_the_race_ends(length, phi):
         done, limit = (path.mu * path.omega).sum((1, 2)), 1 / (1 + np.e * 10 * phi / length)
         gaps.append(end - advance - crossing(path.t, done, limit / 2))
         assert abs(gaps[-1]) < first_order(task, *start)[0] + rounding(end, advance)
-    # From ω on the ray the race takes (1 + aφ/L)/(4sω): the flow does not lead it by more.
+    # From a point on the ray the race takes another (1 + aφ/L)/(4sω). The flow leads it by less.
     left = (1 + 10**1.5 * phi / length) / 40 / np.interp(end - advance, path.t, path.omega[:, 0, 0])
     assert 0 < advance < left
 
 
-def test_three_races_at_once_end_as_each_alone():
-    """Figure 1's, whose heads divide three tasks: their advance is that of one, to first order."""
+def test_three_races_at_once_have_the_advance_of_one():
+    """The heads of Figure 1 divide three tasks; to first order, the advance is that of a single task."""
     task = MultiTask((10, 10, 10), 100)
     advance = emergence.advance(task)
     for size in (0.1, 0.01, 0.001):
@@ -85,23 +92,28 @@ def test_three_races_at_once_end_as_each_alone():
     mostly_slow([(10, 3, 1e-5, 16), (1000, 3, 1e-3, 4)], (1000, 3, 1e-3, 4)),
 )
 def test_training_from_small_starts(length, phi, size, pairs):
-    """Softmax exact, over decades of time: steps a hundredth of what is left of the race, asked anew where
-    half of that has passed, without the noise of batches that is odd: it would outweigh so slow a growth."""
+    """Training with exact softmax ends when the race says, over decades of time.
+
+    Steps are a hundredth of the time that is left of the race, which is computed anew whenever half of it
+    has passed. Pairs remove the odd noise of batches, which would be larger than such slow growth.
+    """
     task, omega, mu = pair(length, phi, size)
-    known = in_full(task)
+    known = without_error_in_length(task)
     ((end,), _), (advance,) = phases.race(known, omega, mu), emergence.advance(known)
-    assert advance > 0  # or what follows has no end
+    assert advance > 0  # otherwise the loop does not end
     now, lag, left = 0.0, 0.0, end
     while left > 10 * advance:
         some = [(left / 2, left / 100)]
         run = spectral.train_spectral(
             task, omega, mu, some, batch=10**15, pairs=pairs, seed=int(now)
         )
-        lag += 0.75 * left / 100 * np.log(run.final["mu"][0, 0] / mu[0, 0])  # Euler's, as below
+        lag += (
+            0.75 * left / 100 * np.log(run.final["mu"][0, 0] / mu[0, 0])
+        )  # Euler's method lags, as below
         omega, mu, now = run.final["omega"], run.final["mu"], now + left / 2
         (left,), _ = phases.race(known, omega, mu)
-    # What is left of the noise is r²z² of each pair, 2/d + 2/L of its square, over the 50 steps of each
-    # halving, Σ 4^−j/4 = 1/3 of one's; the drag leaves 1/ag of the growth.
+    # The noise that remains is that of r²z² of each pair, with relative variance 2/d + 2/L, over the 50
+    # steps of each halving. Halvings add up to Σ 4^−j/4 = 1/3. The drag leaves 1/ag of the growth.
     growth = 1 + 10**1.5 * phi / length
     noise = np.sqrt((2 / 10 + 2 / length) / (50 * pairs) / 3) * growth
     assert abs(now + left - end - lag) < 3 * noise * end
@@ -111,30 +123,35 @@ def test_training_from_small_starts(length, phi, size, pairs):
     ("length", "phi"), mostly_slow([(10, 1), (10, 3), (100, 1), (1000, 3)], (100, 1))
 )
 def test_training_is_done_when_the_race_says(length, phi):
-    """The spectral numbers, softmax exact, on 1,024 contexts a step: 1/L, steps, batches, the start."""
+    """Training with exact softmax on 1,024 contexts a step agrees with the race, up to the errors below."""
     rate, batch = 0.04, 1024
     task, *start = pair(length, phi, 0.1)
-    (end,), (advance,) = phases.race(in_full(task), *start)[0], emergence.advance(in_full(task))
+    (end,), (advance,) = (
+        phases.race(without_error_in_length(task), *start)[0],
+        emergence.advance(without_error_in_length(task)),
+    )
     run = spectral.train_spectral(task, *start, [(1.1 * end, rate)], batch=batch)
     omega, mu = run.series["omega"], run.series["mu"]
-    # what the true loss, not the formula, ends at: its μω falls short by what dω²/L and 1/L leave
     late = crossing(run.time, (omega * mu).sum((1, 2)), 0.5 / (1 + np.e * 10 * phi / length))
-    # Euler's lag on ẋ = f(x) is η/2 ln(f₁/f₀), and a factor (1 + ηf/2)² for e^{ηf} makes it 3/4 η Δ ln μ.
+    # Euler's method for ẋ = f(x) lags by η/2 ln(f₁/f₀). Here a step multiplies by (1 + ηf/2)² instead of
+    # e^{ηf}, so that the lag is 3/4 η Δ ln μ.
     grown = np.log(mu[run.time < late].max() / start[1].max())
     expected = end - advance + 0.75 * rate * grown
-    # ∂Loss/∂μ of a context has the variance 4s²φ/(dL) by the reduction, which makes ln μ wander by
+    # ∂Loss/∂μ of one context has the variance 4s²φ/(dL), so that ln μ has the standard deviation
     wander = 4 * 10 * np.sqrt(rate * end * phi / (10 * length * batch))
-    more, _ = phases.race(in_full(task), start[0], 1.01 * start[1])
+    more, _ = phases.race(without_error_in_length(task), start[0], 1.01 * start[1])
     noise = wander * end * -np.log(more[0] / end) / np.log(1.01) / np.sqrt(3)
-    # the advance is the formula's, and its error a share of order 1/d of it, e/L where L < d
+    # The relative error of the advance is of order 1/d, or e/L if L < d.
     formula = advance * (0.1 + np.e / length) + first_order(task, *start)[0]
     assert abs(late - expected) < 3 * noise + formula
 
 
 @pytest.mark.parametrize("phi", [1, 3])
 def test_leads_of_a_tie_grow_as_theory_says(phi):
-    """Two heads on the ray of a tie: r = ln μ₂/μ₁ and w = ln ω₂/ω₁ obey r' = Aw, w' = r in −ln(T − t),
-    A = 1 + 2aφ/L. So r + √A w over size^√A decides the split, whatever the size and the way there."""
+    """On the ray of a tie of two heads, r = ln μ₂/μ₁ and w = ln ω₂/ω₁ obey r' = Aw and w' = r.
+
+    The derivative is by −ln(T − t), and A = 1 + 2aφ/L. So (r + √A w)/size^√A determines the split.
+    """
     task = MultiTask((10,), 100, noise=10 * (phi - 1.0))
     a = 10 * 30**0.5
     growth = 1 + 2 * a * phi / 100
@@ -149,13 +166,13 @@ def test_leads_of_a_tie_grow_as_theory_says(phi):
         splits.append(path.mu[-1, :, 1, 0] / path.mu[-1].sum((1, 2)))
     by_mu, by_omega, back = splits[0]
     assert 0.5 < by_mu < 1 and back < 0.5
-    # first order in the push and in the size
+    # The errors are of first order in the push and in the size.
     close(by_omega, by_mu, within=3e-3)
     close(splits[1], splits[0], within=0.03)
 
 
 def test_heads_that_share_all_tasks_are_at_rest_but_not_stable():
-    """Fewer heads than tasks: one split of all tasks is at rest, one a task is not, and leads grow."""
+    """With two heads and three tasks, one common split of all tasks is at rest but unstable."""
     task = MultiTask((10, 10, 10), 100)
     omega, mu = (np.repeat(each, 2, 0) for each in theory.one_head(task))
     for split in (0.5, 0.2):
@@ -172,9 +189,12 @@ def test_heads_that_share_all_tasks_are_at_rest_but_not_stable():
 
 
 def test_the_published_start_is_decomposable_and_stays_so():
-    """K and Q have entries for labels there. Q's meet the query token's zeros; K's meet Q's rows for labels,
-    which the step fills by what is odd in a task's sign. On contexts with both signs of each task the
-    others of K and Q move as if they were not there."""
+    """The published K and Q have entries for labels, which have no effect on the other entries.
+
+    The entries of Q are multiplied by zeros of the query's token. Those of K are multiplied by the rows
+    of Q for labels, whose gradient is odd in the sign of a task. So on contexts with both signs of each
+    task the other entries of K and Q have the gradient of weights without entries for labels.
+    """
     import torch
 
     task = MultiTask((2, 2), context=5)
@@ -204,7 +224,7 @@ def test_the_published_start_is_decomposable_and_stays_so():
 
 
 def test_pairs_have_the_noise_of_the_batch_they_stand_for():
-    """At the start, where ∂Loss/∂μ is −2(s/d) r z̄ and a mean: its variance is 4s²/(dL) over the batch."""
+    """At the start ∂Loss/∂μ is a mean of −2(s/d) r z̄, whose variance is 4s²/(dL) over the batch."""
     task, steps, rate = MultiTask((4,), 20, noise=2.0), 1000, 1e-3
     start = np.full((1, 1), 1e-9), np.full((1, 1), 1e-6)
     spread = {}
@@ -214,8 +234,8 @@ def test_pairs_have_the_noise_of_the_batch_they_stand_for():
         )
         slopes = np.diff(np.log(run.series["mu"][:, 0, 0])) / -2 / rate
         spread[pairs, batch] = slopes.var() * batch
-    # relative error of a variance of n numbers: √((kurtosis − 1)/n); E r⁴z̄⁴/(E r²z̄²)² = 3(1 + 2/d) = 4.5 for
-    # one context, less for a mean: √(3.5/1000) = 6% at most; three and a half of these
+    # The variance of n numbers has the relative error √((kurtosis − 1)/n). The kurtosis of one context is
+    # 3(1 + 2/d) = 4.5, that of a mean is less, so the error is at most √(3.5/1000) = 6%.
     for each in spread.values():
         assert each == pytest.approx(4 * 16 / (4 * 20), rel=0.2)
     task, *start = pair(20, 1, 0.1)
@@ -226,19 +246,19 @@ def test_pairs_have_the_noise_of_the_batch_they_stand_for():
 
 
 def test_noise_lowers_the_logarithm():
-    """A step's factor (1 − ηg)² lowers ln μ by η Var g a unit of time, though it raises the mean of μ."""
+    """The factors (1 − ηg)² lower ln μ by η Var g a unit of time, although they raise the mean of μ."""
     task, rate, batch, steps = MultiTask((4,), 20), 0.2, 1, 6000
     start = np.full((1, 1), 1e-9), np.full((1, 1), 1e-9)
     run = spectral.train_spectral(task, *start, [(steps * rate, rate)], batch=batch)
     change = np.log(run.final["mu"][0, 0] / start[1][0, 0])
     variance = 4 * 16 / (4 * 20) / batch
-    # the next term of 2 ln(1 − ηg) is −η⁴ E g⁴/2 a step, E g⁴ = 3(1 + 2/d) Var²
+    # The next term of 2 ln(1 − ηg) is −η⁴ E g⁴/2 a step, with E g⁴ = 3(1 + 2/d) Var².
     lost = steps * (rate**2 * variance + rate**4 * 4.5 * variance**2 / 2)
     assert abs(change + lost) < 4 * 2 * rate * np.sqrt(steps * variance)
 
 
 def test_departure_is_recorded_and_is_noise():
-    """Zero at the start, and then, before anything grows, a sum of steps off the form that are noise."""
+    """The departure is 0 at the start. Before anything grows it is noise, smaller for larger batches."""
     task = MultiTask((3, 3), 20)
     start = theory.aligned_start(task)
     far = {64: [], 1024: []}
@@ -248,38 +268,37 @@ def test_departure_is_recorded_and_is_noise():
         assert all(each[0] == 0 for each in off.values())
         assert full_model.departure(task, run.final).keys() == off.keys()
         far[batch].append([each[10:].mean() for each in off.values()])
-    # sixteen times the contexts, a quarter: the largest of some ten entries spreads by a third, the mean of
-    # four by a sixth, a ratio of two by a quarter; three of these are a factor of two
+    # 16 times the contexts give a quarter of the noise. The largest of ten entries has a relative spread of
+    # 1/3, the mean over four seeds of 1/6, and the ratio of two such means of 1/4.
     ratio = np.divide(*(np.mean(each, 0) for each in far.values()))
     assert np.all((ratio > 2) & (ratio < 8)), ratio
 
 
 def test_rates_and_speeds_with_noise():
-    """φ = 3 and a width of its own: each formula against the flow that it is a part of."""
+    """Each formula agrees with the flow it comes from, for φ = 3 and a width other than d."""
     task, width = MultiTask((10,), 100, noise=20.0), 17
     omega, mu = theory.limit(task)
-    # next to the limit, where all else is linear: ln of what is left, over a time
+    # Near the limit the flow is linear, and the logarithm of the distance falls at the rate.
     near = theory.flow(task, omega * (1 - 1e-3), mu, [0, 4, 6], width)
     left = np.log(np.abs(1 - near.omega[1:, 0, 0] / omega[0, 0]))
     close(-np.diff(left)[0] / 2, phases.convergence_rate(task, width)[0], within=1e-3)
-    # ω̇ of the flow with the best μ
+    # The speed is ω̇ of the flow with the best μ.
     points = np.array([0.05, 0.15, 0.3])
     v = task.phi[0] / 100 * np.exp(10 * points**2)
     best = points / (points**2 + v)
     for at, m, speed in zip(points, best, emergence.speed(task, points[:, None], width)):  # noqa: B905
         by_omega, _ = theory.gradient(task, np.array([[at]]), np.array([[m]]))
         close(-2 / np.sqrt(width) * at / 10 * by_omega[0, 0], speed[0])
-    # and along its path: no slope by μ
+    # Along the course the derivative by μ is 0.
     for at, m in zip(*emergence.course(task, np.array([0.05]), [0, 1, 2], width), strict=True):
         close(theory.gradient(task, at[None], m[None])[1], np.zeros((1, 1)), within=1e-12)
-    # a second head's μ, its ω being 0
+    # The saddle rate is that of the μ of a second head whose ω is 0.
     _, by_mu = theory.gradient(task, np.array([*omega, [0.0]]), np.array([*mu, [-1e-9]]))
     close(2 * by_mu[1, 0], phases.saddle_rate(task)[0], within=1e-6)
 
 
 def test_signs_are_kept():
-    """ω and μ change sign together, and nothing else changes: a step of a head and of its mirror image,
-    whose tokens are mirrored too. With ω < 0 < μ a head unlearns, so that both shrink."""
+    """If ω and μ have opposite signs, training shrinks both and keeps their signs."""
     task = MultiTask((3, 3), 20)
     omega, mu = np.full((1, 2), 0.2), np.full((1, 2), 0.5)
     for signs in ((-1, 1), (1, -1)):

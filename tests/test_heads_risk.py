@@ -1,4 +1,4 @@
-"""How good the multi-head solution is, where labels have noise and tasks differ."""
+"""How good the multi-head solution is, for noisy labels and unequal tasks."""
 
 import numpy as np
 import pytest
@@ -12,12 +12,12 @@ NOISY = MultiTask((3, 5, 2), context=40, signal=(1.0, 2.0, 0.5), noise=0.3)
 
 
 def within(estimate, error, exact, sigmas=5):
-    """A Monte Carlo mean: the seed is fixed, so this passes or fails for good."""
+    """Check a Monte Carlo mean. The seed is fixed, so that this always passes or always fails."""
     assert abs(estimate - exact) <= sigmas * error, (estimate, error, exact)
 
 
 def test_lengths_are_the_limit_on_another_context():
-    """The bias of the context that was learned from, the variance of the one at test, noise in both."""
+    """At the length of the test, the loss is that of the limit learned at the length of training."""
     lengths = [2, 40, 200]
     found = risk.length_generalisation(NOISY, lengths)
     for row, length in zip(found, lengths, strict=True):
@@ -26,15 +26,15 @@ def test_lengths_are_the_limit_on_another_context():
 
 
 def test_noisy_labels_of_a_linear_target_are_the_task_itself():
-    """f(u) = u: nothing of a target is left but its labels' noise, four times the signal."""
+    """With f(u) = u the exact loss of a linear task is known; the noise is four times the signal."""
     task = MultiTask((20,), 400, 1.0, noise=4.0)
     omega, mu = (each[0] for each in theory.limit(task))
     exact = risk.exact_loss(task, omega, mu)[0]
     within(*nonlinear.measured_loss(task, lambda u: u, omega[0], mu[0], 10_000), exact)
     found = nonlinear.transfer(task, lambda u: u)
-    # to first order in e/L = .7%, and 1/d of what noise leaves alone: 1/(dφ) = 1%
+    # The formula has errors of e/L = 0.7% and 1/(dφ) = 1%.
     assert abs(found["loss"] / exact - 1) < 0.02
-    # the noise's own part is μ² e σ²/L, whatever the target
+    # The noise adds μ² e σ²/L for any target.
     clean = MultiTask((20,), 400, 1.0)
     per = [
         nonlinear.transfer(each, np.tanh)["variance"] / theory.limit(each)[1][0, 0] ** 2
@@ -45,10 +45,10 @@ def test_noisy_labels_of_a_linear_target_are_the_task_itself():
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_water_filling_is_where_no_exchange_helps(noise):
-    """Marginal gains are equal where 0 < m < 1, less where m = 0 and more where m = 1."""
+    """Marginal gains are equal where 0 < m < 1, smaller where m = 0, and larger where m = 1."""
     task = MultiTask((3, 5, 2, 9), 40, (1.0, 2.0, 0.5, 0.05), noise)
     depth = task.phi * task.d / task.context
-    kinds = set()
+    seen = set()
     for budget in (0.05, 1 / np.e, 1.5, 2.5, 3.9):
         m = theory.water_filling(task, budget)
         close(m.sum(), budget)
@@ -57,13 +57,13 @@ def test_water_filling_is_where_no_exchange_helps(noise):
         level = gain[inside].mean() if inside.any() else gain[full].min()
         close(gain[inside], np.full(inside.sum(), level))
         assert np.all(gain[empty] <= level) and np.all(gain[full] >= level)
-        kinds |= {name for name, each in (("empty", empty), ("full", full)) if each.any()}
-    assert kinds == {"empty", "full"}
+        seen |= {name for name, each in (("empty", empty), ("full", full)) if each.any()}
+    assert seen == {"empty", "full"}
     close(theory.water_filling(task, 9.0), np.ones(4))
 
 
 def test_one_head_is_the_least_loss_of_one_head():
-    """No slope of the loss in ω or μ is left, but up where a task is given up; and random steps cost."""
+    """The gradient is 0, also for a task that is given up, and random steps increase the loss."""
     task = MultiTask((3, 5, 9), 40, (1.0, 2.0, 0.05), noise=0.3)
     omega, mu = theory.one_head(task)
     given_up = omega[0] == 0
@@ -79,7 +79,7 @@ def test_one_head_is_the_least_loss_of_one_head():
 
 
 def test_when_one_head_gives_a_task_up():
-    """Two tasks: the second gets nothing if and only if s₂/ρ₂ ≤ s₁ρ₁/(1 + ρ₁)²."""
+    """Of two tasks the second gets no attention if and only if s₂/ρ₂ ≤ s₁ρ₁/(1 + ρ₁)²."""
     for s in np.geomspace(0.02, 2, 60):
         task = MultiTask((10, 20), 100, (1.0, s), noise=1.0)
         rho = np.e * task.d * task.phi / task.context
@@ -88,7 +88,7 @@ def test_when_one_head_gives_a_task_up():
 
 
 def test_limit_keeps_noise_and_order_of_shared_tasks():
-    """Heads 0 and 2 of four, tasks 0 and 2 in common: each head is the best for its own tasks."""
+    """Each head is the best one for its own tasks, also if it serves tasks 0 and 2."""
     omega, mu = theory.limit(NOISY, (2, 0, 2), heads=4)
     assert omega.shape == mu.shape == (4, 3)
     for head, own in ((2, [0, 2]), (0, [1])):
@@ -103,7 +103,7 @@ def test_limit_keeps_noise_and_order_of_shared_tasks():
 
 
 def test_bounds_of_equal_tasks_with_noise():
-    """Both ways to write it, and no head beyond I + 1 counts; a factor (e + ρ)/(1 + ρ) below the flow."""
+    """``risk_curves`` has the bound of ``equiangular_bound``; more than I + 1 heads do not lower it."""
     task = MultiTask((10,) * 3, 100, 2.0, noise=3.0)
     heads = (1, 2, 3, 4, 5)
     curves = baselines.risk_curves(np.array([0.1]), 3, 2.0, 3.0, heads)
@@ -113,13 +113,13 @@ def test_bounds_of_equal_tasks_with_noise():
     rho = np.e * 10 * 2.5 / 100
     close(curves["a head each"] / curves["bound, H = 4"], [(np.e + rho) / (1 + rho)])
     close(curves["one head"], curves["bound, H = 1"])
-    # where ω → 0 leads is exactly 1 + 1/(dφ) above it
+    # The exact loss of zero-sum heads at ω → 0 is 1 + 1/(dφ) times the bound.
     exact = risk.debiased_linear_risk(task)[0] / 2
     close(exact / curves["bound, H = 4"][0], 1 + 1 / 25)
 
 
 def test_measured_losses_take_noise_length_and_sign():
-    """Against quadrature, on another context, and with ω and μ negative: the same head."""
+    """Measured losses agree with quadrature, also for another length and for negative ω and μ."""
     omega, mu = np.array([[0.5]]), np.array([[1.2]])
     task = MultiTask((5,), 30, 2.0, noise=1.5)
     for length in (30, 90):
@@ -127,13 +127,8 @@ def test_measured_losses_take_noise_length_and_sign():
         mean, error = spectral.measure(task, omega, mu, 10_000, context=length)
         within(mean[0], error[0], exact)
         close(risk.exact_loss(task, -omega[0], -mu[0], length)[0], exact)
-    assert [sum(spectral.chunk_sizes(n)) for n in (1, 64, 100, 1000)] == [
-        1,
-        64,
-        100,
-        1000,
-    ]  # none is lost
-    # the error of the mean falls as 1/√n: its own relative error is 1/√(2n) for normal losses, more here
+    assert [sum(spectral.chunk_sizes(n)) for n in (1, 64, 100)] == [1, 64, 100]
+    # The standard error falls as 1/√n. Its own relative error is somewhat above 1/√(2n).
     few = spectral.measure(task, omega, mu, 1000)[1][0]
     many = spectral.measure(task, omega, mu, 16_000)[1][0]
     assert few / many == pytest.approx(4, rel=0.2)

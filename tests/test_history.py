@@ -1,7 +1,6 @@
 """A run comes back from its files as it was, or one line says that it cannot."""
 
 import os
-import stat
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,7 +142,7 @@ def test_the_repr_says_what_was_run_and_where_its_loss_first_rose():
     model = SeparateAttention(heads=3, init=0.05)
     falling, rising = (train(model, task, 2000, lr, seed=1) for lr in (0.05, 0.3))
     assert "SeparateAttention(heads=3" in repr(falling) and "rising" not in repr(falling)
-    assert "lr 0.05; finished at step 1,999, loss 1 to" in repr(falling)
+    assert "lr=0.05; finished at step 1,999, loss 1 to" in repr(falling)
     assert "spectrum=[0.6667, 0.25, 0.08333]" in repr(falling)
     assert f"first rising at step {rising.first_rise:,})" in repr(rising)
     assert rising.loss[rising.first_rise + 1] > rising.loss[rising.first_rise]
@@ -178,9 +177,7 @@ def test_a_run_of_an_unknown_model_is_read_and_names_its_class(tmp_path, monkeyp
         train(Mine(), TASK, 3, 0.1).to_npz(tmp_path / "run.npz")
         assert History.from_npz(tmp_path / "run.npz").model == Mine()
     back = History.from_npz(tmp_path / "run.npz")
-    with pytest.raises(
-        ValueError, match="model: this run is of Mine: import the module that defines it"
-    ):
+    with pytest.raises(ValueError, match=r"model: this run has none that is known here, .*'Mine'"):
         _ = back.model
     assert len(back.loss) == 3
 
@@ -201,13 +198,12 @@ def test_a_file_that_could_not_be_completed_leaves_the_old_one(tmp_path):
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["run.csv"]
 
 
-def test_permissions_and_links_are_kept(tmp_path):
-    private, link = tmp_path / "private.csv", tmp_path / "link.csv"
-    private.touch(0o600)
-    link.symlink_to(private)
+def test_a_link_is_followed(tmp_path):
+    file, link = tmp_path / "file.csv", tmp_path / "link.csv"
+    file.touch()
+    link.symlink_to(file)
     small().to_csv(link)
-    assert link.is_symlink() and len(History.from_csv(private).loss) == 3
-    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    assert link.is_symlink() and len(History.from_csv(file).loss) == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no /dev/fd")

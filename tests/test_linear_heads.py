@@ -1,4 +1,4 @@
-"""Linear attention with several heads on several tasks: its loss, its risk, whose wait is shortest."""
+"""Linear attention with several heads on several tasks: its loss, its risk, and the order of the tasks."""
 
 import numpy as np
 from conftest import close
@@ -26,16 +26,16 @@ def test_linear_attention_loss_against_drawn_contexts():
 
 def test_linear_attention_risk_is_the_least_loss():
     task = MultiTask((3, 5), context=20, signal=(1.0, 2.0), noise=0.3)
-    share = 1 - risk.linear_attention_risk(task) / task.s
-    best = risk.linear_attention_loss(task, np.eye(2), np.diag(share))
+    best_mu = 1 - risk.linear_attention_risk(task) / task.s
+    best = risk.linear_attention_loss(task, np.eye(2), np.diag(best_mu))
     close(best, risk.linear_attention_risk(task))
-    for step in (-1e-3, 1e-3):  # 1e-6 of a square, far above round-off
-        moved = risk.linear_attention_loss(task, np.eye(2), np.diag(share) + step)
+    for step in (-1e-3, 1e-3):  # changes the loss by 1e-6, far above round-off
+        moved = risk.linear_attention_loss(task, np.eye(2), np.diag(best_mu) + step)
         assert np.all(moved > best)
 
 
 def test_strong_and_small_tasks_escape_first():
-    """It is not s/d that decides: at one s/d the larger task is first."""
+    """The order is not that of s/d: of two tasks with equal s/d the larger one is first."""
     omega, mu = np.full((1, 1), 0.01), np.full((1, 1), 0.1)
 
     def wait(dim, signal):

@@ -1,4 +1,4 @@
-"""The second paper's published code: the same seed gives its curves."""
+"""The second paper's published code: the same seed gives the same curves."""
 
 import json
 import shlex
@@ -18,45 +18,45 @@ CASES = sorted((Path(__file__).parent / "golden" / "heads").glob("*.npz"))
 
 @pytest.mark.parametrize("path", mostly_slow(CASES, CASES[0]), ids=lambda path: path.stem)
 def test_a_seed_is_the_published_curve(path, in_folder, capsys):
-    """As a command, whose column ``loss`` is the published mean."""
+    """The command's curves are those of the published code, and its loss is the mean over tasks."""
     golden = np.load(path)
-    said = json.loads(str(golden["settings"]))
-    steps, lr, tasks = said["steps"], said["lr"], said["dy"]
+    used = json.loads(str(golden["settings"]))
+    steps, lr, tasks = used["steps"], used["lr"], used["dy"]
     flags = {
         "tasks": tasks,
-        "dims": said["dx"] // tasks,
-        "seq_len": said["L"] + 1,
-        "noise": said["noise_std"] ** 2,
-        "batch": said["number_of_samples"],
+        "dims": used["dx"] // tasks,
+        "seq_len": used["L"] + 1,
+        "noise": used["noise_std"] ** 2,
+        "batch": used["number_of_samples"],
         "lr": lr,
         "epoch": steps,
-        "seed": said["seed"],
+        "seed": used["seed"],
     }
     line = [part for name, value in flags.items() for part in (f"--{name}", str(value))]
     start = shlex.split("train --model multihead --start published --track_value --save F.npz")
     assert main([*start, *line]) == 0
     history = History.from_npz("F.npz")
-    task = MultiTask([said["dx"] // tasks] * tasks, said["L"], noise=said["noise_std"] ** 2)
+    task = MultiTask([used["dx"] // tasks] * tasks, used["L"], noise=used["noise_std"] ** 2)
     assert history.task == task and len(history.loss) == steps
     assert history.settings["loss"] == "mean over contexts and tasks"
     limit = risk.exact_loss(task, *(each.diagonal() for each in theory.limit(task))).mean()
-    # of the last 200 batches, and beside it in the same unit
+    # The command prints the mean of the last 200 batches beside the limit, in the same unit.
     last = f"{history.loss[-200:].mean():.3f}, limit of one head per task {limit:.3f}\n"
     assert f"(mean over contexts and tasks) {last}" in capsys.readouterr().out
-    # Draws are the same on every machine, sums are float32: each step rounds a weight of at most 1.4 by
-    # 2⁻²⁴ of itself; were all roundings of one sign, ω and μ, which are products of two, would be off by
+    # Random numbers are the same on every machine, but sums of float32 are not. Each step rounds a weight
+    # of at most 1.4 by 2⁻²⁴ of itself. If all errors have one sign, the products ω and μ are off by
     bound = 2 * 1.4 * steps * 2**-24
-    kept = slice(None, None, said["stride"])
+    kept = slice(None, None, used["stride"])
     for name in ("omega", "mu"):
         np.testing.assert_allclose(history.series[name][kept], golden[name], rtol=0, atol=bound)
-    # the mean over tasks, and relative: the loss is a square of what is linear in them
+    # The loss is quadratic in ω and μ, so its relative error is twice that.
     np.testing.assert_allclose(history.loss[kept], golden["loss"], rtol=2 * bound)
     np.testing.assert_allclose(
         full_model.spectrum(task, history.final), (golden["final_omega"], golden["final_mu"]), atol=bound
     )  # fmt: skip
 
 
-def test_its_start():
+def test_published_start():
     task = MultiTask([5, 5, 5], context=50)
     omega, mu = full_model.spectrum(task, full_model.published_start(task))
     np.testing.assert_allclose(omega, 50**-1.5 / np.sqrt(18))
@@ -66,6 +66,6 @@ def test_its_start():
 @pytest.mark.parametrize(
     "name, task", [("dims", MultiTask([2, 3])), ("signal", MultiTask([2, 2], signal=1.0))]
 )
-def test_what_it_does_not_draw_is_refused(name, task):
+def test_tasks_without_a_published_start_are_refused(name, task):
     with pytest.raises(ValueError, match=f"^{name} takes .* at the published start"):
         full_model.train_published(task, [(1.0, 0.1)])

@@ -1,10 +1,9 @@
-"""Sweeps on this machine: resumed, reported, never misread; and grids that are refused."""
+"""Plans, grids of them, and sweeps on this machine: interrupted, continued, damaged, and never mixed up."""
 
 import csv
-import json
+import importlib
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -12,12 +11,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
+import torch
 from conftest import close
 from pace import slow
+from threadpoolctl import threadpool_info
 
 from iclcore import (
     CubicMLP,
@@ -26,28 +27,161 @@ from iclcore import (
     RegressionTask,
     SeparateAttention,
     Sequences,
+    models,
+    modules,
     published,
     train,
 )
-from iclcore.cli import main
-from iclcore.cli import plots as picture
-from iclcore.files import write_whole
-from iclcore.moments import of_sequences
-from iclcore.sweep import Plan, carry_out, grid, prepare, sweep
-from iclcore.sweep.chunks import sampled_moments
-from iclcore.sweep.workers import Cores
+from iclcore.checks import BadValue
+from iclcore.sweep import Plan, carry_out, executor, grid, sweep
 
 BASE = Plan(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
+ENDLESS = replace(BASE, steps=100_000_000)
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in sorted((folder / "runs").glob("*"))}
+    """Return the bytes of all files of a sweep by their names."""
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# -- plans and grids ------------------------------------------------------------------------------
+
+
+def test_numbers_of_numpy_and_of_python_are_the_same_plan():
+    """In a process of its own, without the tests' checks of types, which would refuse NumPy's."""
+    script = (
+        "import numpy as np\n"
+        "from iclcore import GradientDescent, MergedAttention, RegressionTask\n"
+        "from iclcore.sweep import Plan, grid\n"
+        "i, f, b = np.int64, np.float32, np.bool_\n"
+        "task, rule = RegressionTask(dim=i(3), noise=0), GradientDescent(momentum=f(0.5))\n"
+        "model = MergedAttention(heads=i(2), init=1, softmax=b(False))\n"
+        "one = Plan(task, model, i(60), i(0), i(40), 1, i(3), b(False), optimizer=rule)\n"
+        "task, rule = RegressionTask(dim=3), GradientDescent(momentum=0.5)\n"
+        "other = Plan(task, MergedAttention(2, 1.0), 60, 0, 40, 1.0, 3, optimizer=rule)\n"
+        "assert one == other and one.name == other.name and one.row == other.row\n"
+        "assert grid(other, heads=np.array([2]), lr=np.ones(1, f))[0].name == one.name\n"
+        "kinds = {type(value) for value in one.row.values() if value is not None}\n"
+        "assert kinds == {str, int, float, bool}, kinds\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_grid_takes_lists_and_arrays_and_its_last_name_changes_fastest():
+    plans = grid(BASE, lr=np.array([0.1, 0.2]), rank=(1, 2), dim=range(3, 5))
+    seen = [(plan.lr, plan.model.rank, plan.data.dim) for plan in plans]
+    assert seen == [(lr, rank, dim) for lr in (0.1, 0.2) for rank in (1, 2) for dim in (3, 4)]
+    assert grid(BASE, lr=np.array([0.02]))[0].name == BASE.name
+
+
+@pytest.mark.parametrize(
+    "axes, line",
+    [
+        ({"lr": 3}, "lr takes a list of values in a grid, not 3"),
+        ({"engine": "auto"}, "engine takes a list of values in a grid, not 'auto'"),
+        ({"lr": []}, "lr takes a list of values in a grid, not []"),
+        ({"fish": [1]}, "fish is no parameter of Plan, SeparateAttention, RegressionTask"),
+        ({"model": [CubicMLP()], "heads": [1]}, "heads goes without model, which it is a part of"),
+        ({"seed": range(10**6), "lr": [1, 2]}, "grid takes at most 100,000 runs, not 2,000,000"),
+        ({"rank": [1, 0]}, "rank takes a whole number of at least 1, not 0"),
+    ],
+)
+def test_a_grid_is_refused_in_one_line(axes, line):
+    with pytest.raises(BadValue) as error:
+        grid(BASE, **axes)
+    assert str(error.value) == line
+
+
+@pytest.mark.parametrize(
+    "name, wrong",
+    [
+        ("steps", {"steps": 0}),
+        ("lr", {"lr": np.nan}),
+        ("seed", {"seed": -1}),
+        ("values", {"values": 1}),
+        ("tests", {"tests": 3}),
+        ("sequences", {"sequences": 3}),
+        ("engine", {"engine": "fast"}),
+        ("model", {"model": None}),
+        ("tests", {"tests": 10, "sequences": None}),
+        ("sequences", {"sequences": None, "engine": "autograd"}),
+        ("sequences", {"data": RegressionTask(dim=3).sample(9), "sequences": 60}),
+        ("tests", {"data": RegressionTask(dim=3).sample(9), "sequences": 5000, "tests": 10}),
+    ],
+)
+def test_a_plan_refuses_what_cannot_be_trained(name, wrong):
+    with pytest.raises(BadValue) as error:
+        replace(BASE, **wrong)
+    assert error.value.name == name
+
+
+def test_names_change_with_every_setting_and_with_versions(monkeypatch):
+    plans = grid(BASE, rank=(1, 2), seed=(0, 1), in_context=(0.5, 1.0), values=(False, True))
+    assert len({plan.name for plan in plans}) == 16
+    for wrong in ([BASE, replace(BASE)], []):
+        with pytest.raises(BadValue, match="plans takes at least one run, and each run once"):
+            sweep(wrong, "nowhere")
+    monkeypatch.setattr("iclcore.sweep_plan.versions", lambda: {"numpy": "1.0"})
+    assert replace(BASE).name != BASE.name
+
+
+OWN = """
+from dataclasses import dataclass
+from iclcore.models import MODELS, MergedAttention
+from iclcore.modules import MODULES, Merged
+
+class Base(Merged):
+    def normalised(self, scores):
+        return scores.relu()
+
+class Module(Base):
+    pass
+
+@dataclass(frozen=True)
+class OwnAttention(MergedAttention):
+    linear = False
+
+MODELS["OwnAttention"], MODULES[OwnAttention] = OwnAttention, Module
+"""
+
+
+def test_a_model_that_was_changed_is_trained_anew(in_folder, monkeypatch):
+    """The torch module, here a base class of it, changes the numbers as much as a setting does."""
+    monkeypatch.setattr(models, "MODELS", models.MODELS.copy())
+    monkeypatch.setattr(modules, "MODULES", modules.MODULES.copy())
+    monkeypatch.setattr("sys.path", [str(in_folder), *sys.path])
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    losses, reused = [], []
+    for source in (OWN, OWN, OWN.replace("relu", "tanh"), OWN):
+        Path("own_model.py").write_text(source)
+        importlib.invalidate_caches()
+        own = importlib.reload(importlib.import_module("own_model"))
+        plan = replace(BASE, model=own.OwnAttention(2, init=0.5))
+        swept = sweep([plan], "out")
+        losses.append(swept.history(plan).loss[-1])
+        reused.append(swept.reused)
+    assert reused == [0, 1, 0, 1]
+    assert losses[0] == losses[1] == losses[3] != losses[2]
+
+
+def test_no_run_is_reused_of_a_model_whose_source_cannot_be_read():
+    script = OWN + (
+        "from iclcore import RegressionTask\n"
+        "from iclcore.sweep import Plan\n"
+        "names = {Plan(RegressionTask(), OwnAttention()).name for _ in range(2)}\n"
+        "print(*names)\n"
+    )
+    run = [sys.executable, "-c", script]
+    one, other = (subprocess.check_output(run, text=True).split() for _ in range(2))
+    assert len(one) == len(other) == 1 and one != other
+
+
+# -- one run --------------------------------------------------------------------------------------
 
 
 def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
-    """One draw, one set of moments for what has the same: the published order of random numbers."""
-    task = BASE.data
-    runs = [
+    """All models are trained on one draw, in the published order of random numbers."""
+    plans = [
         BASE,
         replace(BASE, model=SeparateAttention(2, rank=3), values=True),
         replace(BASE, model=MergedAttention(2, divisor="context"), lr=0.1),
@@ -55,410 +189,210 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
         replace(BASE, model=MergedAttention(2, softmax=True)),
         replace(BASE, engine="autograd"),
     ]
-    runs = [replace(run, tests=30) for run in runs]
-    swept = sweep(runs, "out")
-    for run in runs:
-        draw = published.sample(task, 60, run.seed, 30)
+    plans = [replace(plan, tests=30) for plan in plans]
+    swept = sweep(plans, "out")
+    for plan in plans:
+        draw = published.sample(BASE.data, 60, plan.seed, 30)
         tests = {f"test_{name}": data for name, data in draw.tests.items()}
-        alone = train(
-            run.model,
-            draw,
-            40,
-            run.lr,
-            start=draw.starts(run.model),
-            tests=tests,
-            engine=run.engine,
-        )
-        kept = swept.history(run)
-        assert kept.settings == run.settings and ("value" in kept.series) == run.values
+        alone = train(plan.model, draw, 40, plan.lr, tests=tests, engine=plan.engine)
+        kept = swept.history(plan)
+        assert kept.settings == plan.settings and ("value" in kept.series) == plan.values
+        assert kept.floor == alone.floor and not kept.seconds
         for name, series in kept.series.items():
             close(series, alone.series[name], within=1e-12)  # 40 steps: thousands of roundings
-        assert swept.rows[run.name]["test_in_weight"] == kept.series["test_in_weight"][-1]
+        assert swept.rows[plan.name]["test_in_weight"] == kept.series["test_in_weight"][-1]
 
 
 def test_own_sequences_are_known_by_their_content(in_folder):
-    """Their starts are drawn by the seed, and all that was done is found by equal numbers elsewhere."""
+    """Their weights are drawn from the seed, and equal numbers elsewhere are the same plan."""
     data, other = BASE.data.sample(60, 1), BASE.data.sample(50, 2)
     own = Sequences(data.x, data.y)
     swept = sweep(grid(Plan(own, BASE.model, steps=40), seed=(0, 1), data=(own, other)), "out")
-    for run in swept.runs.values():
-        alone = train(run.model, run.data, 40, run.lr, seed=run.seed)
-        kept = swept.history(run)
-        assert kept.loss.tobytes() == alone.loss.tobytes() and kept.task == run.data.task
-        assert swept.rows[run.name]["sequences"] == len(run.data)
-        assert swept.rows[run.name]["data"] == run.data.digest
-    assert swept.axes == ["sequences", "seed", "data"] and len(swept.rows) == 4
+    for plan in swept.runs.values():
+        alone = train(plan.model, plan.data, 40, plan.lr, seed=plan.seed)
+        kept, row = swept.history(plan), swept.rows[plan.name]
+        assert kept.loss.tobytes() == alone.loss.tobytes() and kept.task == plan.data.task
+        assert (row["sequences"], row["data"]) == (len(plan.data), plan.data.digest)
     copied = Plan(Sequences(own.x.tolist(), own.y[:, :, 0]), BASE.model, steps=40, seed=1)
     again = sweep([copied], "out")
-    assert again.found == 1 and copied in swept.runs.values()
+    assert again.reused == 1 and copied in swept.runs.values()
     for changed in (own[:59], Sequences(own.x, own.y, every_length=True), Sequences(own.x, -own.y)):
         assert replace(copied, data=changed).name not in swept.runs
-    for name in ("sequences", "tests"):
-        with pytest.raises(ValueError, match=f"{name} goes with a task"):
-            replace(copied, **{name: 30})
+
+
+def test_a_draw_is_drawn_once_and_two_draws_at_the_same_time(monkeypatch):
+    plans = grid(BASE, seed=(101, 102), rank=(1, 2))
+    drawn, both, sample = [], Barrier(2, timeout=60), published.sample
+
+    def counted(*settings):
+        drawn.append(settings)
+        both.wait()
+        return sample(*settings)
+
+    monkeypatch.setattr(published, "sample", counted)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(carry_out, plans))
+    assert len(drawn) == 2
+
+
+def test_torch_is_loaded_by_the_runs_that_need_it():
+    """The names of plans do not depend on it."""
+    script = (
+        "import sys\n"
+        "from iclcore import RegressionTask, SeparateAttention\n"
+        "from iclcore.models import MergedAttention\n"
+        "from iclcore.optimisers import GradientDescent\n"
+        "from iclcore.sweep import Plan\n"
+        f"print({BASE!r}.name, 'torch' in sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout == f"{BASE.name} False\n", run.stderr
+
+
+# -- where runs are carried out -------------------------------------------------------------------
+
+
+def threads_of_libraries():
+    pools = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    return torch.get_num_threads(), pools
+
+
+def test_a_run_computes_on_one_thread_and_the_process_gets_its_threads_back():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    there = threads_of_libraries()
+    with executor(2) as pool:
+        assert pool.submit(threads_of_libraries).result() == (1, {1})
+    with ThreadPoolExecutor(1) as new:
+        assert threads_of_libraries() == new.submit(threads_of_libraries).result() == there
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("jobs", [0, -1, 1.5, "2", True])
+def test_jobs_that_are_no_number_of_threads(jobs, in_folder):
+    with pytest.raises(BadValue, match="jobs takes a whole number of at least 1, not "):
+        sweep([BASE], "out", jobs=jobs)
+    assert not list(in_folder.iterdir())
+
+
+# -- many runs ------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_ends_long_runs_and_the_next_sweep_goes_on(in_folder):
+    """The short runs of the second sweep are the same files as those of a sweep that was let alone."""
+    short = grid(BASE, seed=range(4))
+
+    def interrupt():
+        while len(list(in_folder.glob("out/runs/*.npz"))) < 3:
+            time.sleep(0.01)
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressed = []
+    Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt) as stop:
+        sweep([*short[:3], ENDLESS, replace(ENDLESS, seed=1), short[3]], "out", jobs=2)
+    assert time.monotonic() - pressed[0] < 3
+    assert re.fullmatch(r"[34] of 6 runs are kept in out; run again to go on", str(stop.value))
+    assert sweep(short, "out").reused >= 3
+    sweep(short, "alone", jobs=1)
+    assert files(in_folder / "out") == files(in_folder / "alone")
 
 
 @slow
-def test_a_killed_sweep_continues_where_it_was(in_folder, capsys):
-    """Killed by its process id: nothing that was done is done again, and the result is the same.
-
-    While it runs the folder is its own; its end, of whatever kind, frees the folder.
-    """
-    line = "--grid 'rank=1,2 seed=0:4' --model attnS --head 4 --epoch 60000 --lr 0.01 --trainset_size 100"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "iclcore", "sweep", *shlex.split(line), "--out", "out"]
+def test_a_killed_sweep_goes_on_to_the_same_bytes(in_folder):
+    """What was finished before a kill is not trained again."""
+    plan = f"{replace(BASE, steps=20_000, lr=0.01)!r}"
+    script = (
+        "from iclcore import RegressionTask, SeparateAttention\n"
+        "from iclcore.optimisers import GradientDescent\n"
+        "from iclcore.sweep import Plan, grid, sweep\n"
+        f"sweep(grid({plan}, rank=(1, 2), seed=range(6)), 'out', jobs=2)\n"
     )
     runs = in_folder / "out" / "runs"
-    while not runs.exists() or len(list(runs.glob("*.npz"))) < 2:
-        assert process.poll() is None
-        time.sleep(0.01)
-    os.kill(process.pid, signal.SIGSTOP)  # it must not end while this process loads what it needs
-    with pytest.raises(SystemExit, match="2"):
-        main(["sweep", *shlex.split(line), "--out", "out"])
-    assert "argument --out: out is in use by another sweep" in capsys.readouterr().err
-    os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    done = {path.name: path.stat().st_mtime_ns for path in runs.glob("*.npz")}
-    assert 2 <= len(done) < 8
-    for jobs, folder in ((2, "out"), (1, "again")):
-        assert main(["sweep", *shlex.split(line), "--out", folder, "--jobs", str(jobs)]) == 0
-    assert {name: (runs / name).stat().st_mtime_ns for name in done} == done
-    out, again = (in_folder / name for name in ("out", "again"))
-    whole = {name: data for name, data in files(out).items() if name.endswith(".npz")}
-    assert whole == files(again) and len(whole) == 8
-    for table in ("table.csv", "table.parquet"):
-        assert (out / table).read_bytes() == (again / table).read_bytes()
-    assert (out / "figure.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_two_sweeps_in_one_process_leave_each_other_alone(in_folder, monkeypatch):
-    """The one that ends while a run of the other is under way does not end that run."""
-    slow, others = replace(BASE, seed=1), grid(BASE, seed=(2, 3))
-    begun, go = Event(), Event()
-
-    def waiting(starts, name, progress):
-        def told(steps):
-            begun.set()
-            assert go.wait(60)
-            return progress(steps)
-
-        return carry_out(starts, name, told if name == slow.name else progress)
-
-    monkeypatch.setattr("iclcore.sweep.folder.carry_out", waiting)
-    with ThreadPoolExecutor(1) as other:
-        first = other.submit(sweep, [slow], "one")
-        assert begun.wait(60)
-        assert len(sweep(others, "two").ended("finished")) == 2
-        go.set()
-        assert len(first.result().history(slow).loss) == slow.steps
-    sweep([slow], "alone")
-    assert files(in_folder / "one") == files(in_folder / "alone")
-
-
-def test_a_run_that_was_interrupted_is_never_kept(in_folder, monkeypatch, capsys):
-    def cut(starts, name, progress):
-        return replace(carry_out(starts, name, progress), ended="interrupted")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("iclcore.sweep.folder.carry_out", cut)
-        swept = sweep([BASE], "out")
-    assert swept.ended("failed") == [BASE] and not files(in_folder / "out")
-    assert "failed: Unfinished: interrupted at step 40" in capsys.readouterr().err
-    swept = sweep([BASE], "out")
-    assert swept.found == 0 and len(swept.ended("finished")) == 1
-    # a file that says so is one of another hand
-    replace(swept.history(BASE), ended="interrupted").to_npz(f"out/runs/{BASE.name}.npz")
-    assert sweep([BASE], "out").found == 0
-    assert "interrupted, not finished; set aside" in capsys.readouterr().err
-
-
-def test_a_run_that_is_cut_while_it_follows_the_published_operations_is_interrupted():
-    """What another engine had to say of it is there, but is not how it ends."""
-    model = MergedAttention(3, init=1.0, softmax=True)
-    run = Plan(RegressionTask(), model, sequences=300, steps=6, lr=2.0, seed=3)
-    told = []
-
-    def tell(steps):
-        told.append(steps)
-        if sum(told) > run.steps:
-            raise KeyboardInterrupt
-
-    history = carry_out(prepare([run]), run.name, tell)
-    assert sum(told) == run.steps + 1
-    assert history.ended == "interrupted" and history.engine == "softmax"
-
-
-@pytest.mark.parametrize("first, later", [(1, 2), (1, 0), (0, 2)])
-def test_workers_come_and_go_while_runs_are_submitted(first, later, in_folder, monkeypatch):
-    """As they do on a cluster."""
-    seen = []
-
-    class Changing(Cores):
-        def submit(self, *call):
-            seen.append(call)
-            return super().submit(*call)
-
-        @property
-        def jobs(self):
-            begun = "_pool" in vars(self)
-            return (later if len(seen) > 4 else first) if begun else 1
-
-        @jobs.setter
-        def jobs(self, _):
-            pass
-
-    monkeypatch.setattr("iclcore.sweep.folder.Cores", Changing)
-    swept = sweep(grid(BASE, seed=range(6)), "out")
-    assert len(swept.ended("finished")) == 6
-
-
-def test_ctrl_c_waits_until_a_result_is_written(in_folder, monkeypatch, capsys):
-    """A zip file cannot be left in the middle: closing it would be an error of its own."""
-    own = np.lib.format.write_array
-
-    def write(*call, **options):
-        signal.raise_signal(signal.SIGINT)
-        return own(*call, **options)
-
-    line = "sweep --model attnS --epoch 40 --in_dim 3 --trainset_size 60 --grid seed=0:3 --jobs 1"
-    with monkeypatch.context() as patch:
-        patch.setattr(np.lib.format, "write_array", write)
-        assert main([*line.split(), "--out", "out"]) == 130
-    stopping, said = capsys.readouterr().err.splitlines()
-    assert stopping.startswith("stopping: ")
-    assert said == "interrupted: 1 of 3 runs are kept in out; run again to go on"
-    assert main([*line.split(), "--out", "out"]) == 0
-    assert "3 runs, 1 of them found" in capsys.readouterr().out
-
-
-def test_a_value_error_deep_in_a_sweep_is_no_wrong_flag(in_folder, monkeypatch):
-    def broken(_):
-        raise ValueError("deep")
-
-    monkeypatch.setattr("iclcore.sweep.folder._write_table", broken)
-    with pytest.raises(ValueError, match="deep"):
-        main(shlex.split("sweep --epoch 40 --trainset_size 60 --grid seed=0:1 --out out"))
-
-
-@slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_other_signals_end_a_sweep_as_ctrl_c_does(number, in_folder):
-    """It says what is kept, unless its terminal is gone; and the exit status names the signal."""
-    script = (
-        "import runpy, signal, sys\n"
-        "from iclcore import History\n"
-        f"signal.signal({number:d}, signal.SIG_DFL)\n"  # whoever runs these tests may ignore it
-        "own = History.to_npz\n"
-        f"History.to_npz = lambda *a: own(*a) or signal.raise_signal({number:d})\n"
-        "sys.argv[1:] = sys.argv[2:]\n"
-        "runpy.run_module('iclcore', run_name='__main__')\n"
-    )
-    line = "sweep --epoch 40 --trainset_size 60 --grid seed=0:3 --jobs 1 --out out"
-    there, terminal = os.openpty()
-    error = terminal if number == signal.SIGHUP else subprocess.PIPE
-    run = [sys.executable, "-c", script, "-", *line.split()]
-    process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=error, text=True)
-    os.close(there)
-    os.close(terminal)
-    out, said = process.communicate()
-    assert process.returncode == 128 + number, said
-    assert not out and (said is None) == (number == signal.SIGHUP)
-    if said is not None:
-        _, kept = said.splitlines()
-        assert kept == "interrupted: 1 of 3 runs are kept in out; run again to go on"
-    assert len(files(in_folder / "out")) == 1
+    for count in (2, 5):
+        process = subprocess.Popen([sys.executable, "-c", script])
+        while len(list(runs.glob("*.npz"))) < count:
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        finished = {path: path.stat().st_mtime_ns for path in runs.glob("*.npz")}
+    plans = grid(replace(BASE, steps=20_000, lr=0.01), rank=(1, 2), seed=range(6))
+    swept = sweep(plans, "out")
+    assert 5 <= swept.reused == len(finished) < 12
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    sweep(plans, "alone", jobs=1)
+    left = {name: kept for name, kept in files(in_folder / "out").items() if "partial" not in name}
+    assert left == files(in_folder / "alone")
 
 
 def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(
     in_folder, monkeypatch, capsys
 ):
-    def short(runs):
-        if runs[0].sequences == 70:
+    def short_of_memory(plan, progress):
+        if plan.sequences == 70:
             raise MemoryError("taken by others")
-        return prepare(runs)
+        return carry_out(plan, progress)
 
-    monkeypatch.setattr("iclcore.sweep.folder.prepare", short)
-    flags = "--model attnS --epoch 40 --in_dim 3 --grid"
-    axes = "trainset_size=60,70 lr=0.01,50"
-    assert main(["sweep", *flags.split(), axes, "--out", "out"]) == 3
-    said = capsys.readouterr()
-    lines = said.err.splitlines()
-    assert sum("failed: MemoryError: " in line and "sequences=70" in line for line in lines) == 2
-    assert sum("diverged at step" in line and "lr=50.0" in line for line in lines) == 1
-    assert len(lines) == 3 and "1 finished, 1 diverged, 2 failed" in said.out
+    with monkeypatch.context() as patch:
+        patch.setattr("iclcore.sweep.carry_out", short_of_memory)
+        plans = grid(BASE, sequences=(60, 70), lr=(0.01, 50))
+        swept = sweep(plans, "out", jobs=1)
+    assert repr(swept) == "Swept(4 runs in out: 1 finished, 1 diverged, 2 failed)"
+    assert swept.axes == ["sequences", "lr"] and swept.ended("failed") == plans[2:]
+    assert set(capsys.readouterr().err.splitlines()) == {
+        f"run {plans[1].name} (sequences=60, lr=50.0) diverged at step 7",
+        f"run {plans[2].name} (sequences=70, lr=0.01) failed: MemoryError: taken by others",
+        f"run {plans[3].name} (sequences=70, lr=50.0) failed: MemoryError: taken by others",
+    }
     rows = (in_folder / "out" / "table.csv").read_text().splitlines()
     assert [row.count('"failed"') for row in rows] == [0, 0, 0, 1, 1]
-    # only what failed is tried again
-    main(["sweep", *flags.split(), axes, "--out", "out"])
-    assert "4 runs, 2 of them found" in capsys.readouterr().out
+    assert sweep(plans, "out").reused == 2
 
 
-def test_what_is_no_run_of_these_versions_is_set_aside(in_folder, capsys):
-    runs = grid(BASE, seed=range(10))
-    before = sweep(runs, "out")
+def test_a_damaged_run_is_trained_again_and_other_files_are_left_alone(in_folder, capsys):
+    plans = grid(BASE, seed=range(5))
+    swept = sweep(plans, "out")
     wanted = files(in_folder / "out")
-    table, left = (in_folder / "out" / "table.csv").read_bytes(), []
-    paths = [in_folder / "out" / "runs" / f"{run.name}.npz" for run in runs]
-    paths[0].write_bytes(wanted[paths[0].name][:-50])  # half of it on the disk
+    paths = [swept.file(plan) for plan in plans]
+    paths[0].write_bytes(wanted[paths[0].name][:-50])
     paths[1].write_bytes(b"")
-    older = before.history(runs[2])
-    older.versions["numpy"] = "1.0"
-    older.to_npz(paths[2])
-    paths[3].write_bytes(wanted[paths[4].name])  # another run under this name
-    changed = before.history(runs[5])
-    changed.versions["iclcore"] += "0"  # by other code
-    changed.to_npz(paths[5])
-    for path in paths[6:]:
-        path.unlink()
-    paths[6].mkdir()
-    paths[7].symlink_to(in_folder)
-    os.mkfifo(paths[8])  # whoever opens it waits for ever
-    paths[9].symlink_to("/proc/self/mem")  # a file whose first byte no one can read
-    np.savez(in_folder / "out" / "runs" / "foreign.npz", a=np.arange(3))
-    partial = paths[0].with_name("notes.partial")
-    partial.write_bytes(b"half")
-    capsys.readouterr()
-    after = sweep(runs, "out")
-    lines = capsys.readouterr().err.splitlines()
-    said = {
-        paths[0].name: "no run's file, or damaged: BadZipFile",
-        paths[1].name: "no run's file, or damaged: BadZipFile",
-        paths[2].name: "made by numpy 1.0, not ",
-        paths[5].name: f"made by iclcore {changed.versions['iclcore']}, not ",
-        paths[6].name: "no file",
-        paths[7].name: "no file",
-        paths[8].name: "no file",
-        paths[9].name: "Input/output error",
-        paths[3].name: f"holds run {runs[4].name}",
-        "foreign.npz": "no run's file, or damaged: KeyError 'record'",
-        partial.name: "no run",
-    }
-    assert len(lines) == len(said) and after.found == 1
-    for name, reason in said.items():
-        line = next(line for line in lines if name + ":" in line)
-        assert reason in line and f"set aside as {name}.aside" in line
-    assert {path.name: path.read_bytes() for path in paths} == wanted
-    assert len(list(paths[0].parent.glob("*.aside"))) == len(said)
-    assert (in_folder / "out" / "table.csv").read_bytes() == table
-    # what a sweep that was killed has half written is no evidence
-    out = in_folder / "out"
-    written = [paths[0], *(out / name for name in ("table.csv", "table.parquet", "figure.png"))]
-    for path in written:
-        with pytest.raises(SystemExit):
-            write_whole(path, lambda file: left.append(Path(file.name)) or sys.exit())
-        left[-1].write_bytes(b"half")
-    own = out / "notes.00000000.partial"
-    own.touch()
-    sweep(runs, "out")
-    assert not capsys.readouterr().err and list(out.rglob("*.partial")) == [own]
+    np.savez(paths[2], a=np.arange(3))
+    paths[3].unlink()
+    foreign = {"notes.npz": b"mine", "events.out.tfevents.1": b"", "a.partial": b"half"}
+    for name, content in foreign.items():
+        (in_folder / "out" / "runs" / name).write_bytes(content)
+    assert sweep(plans, "out").reused == 1
+    assert files(in_folder / "out") == wanted | foreign
+    assert not capsys.readouterr().err
 
 
-def test_a_mistake_of_ours_sets_no_run_aside(in_folder, monkeypatch):
-    sweep([BASE], "out")
-    before = files(in_folder / "out")
-
-    def broken(*_):
-        raise AttributeError("deep")
-
-    monkeypatch.setattr("iclcore.sweep.folder._row", broken)
-    with pytest.raises(AttributeError, match="deep"):
-        sweep([BASE], "out")
-    assert files(in_folder / "out") == before
+def test_two_sweeps_in_one_folder_write_the_same_bytes(in_folder):
+    plans = grid(BASE, seed=range(8))
+    with ThreadPoolExecutor(2) as both:
+        for swept in both.map(lambda _: sweep(plans, "out", jobs=2), range(2)):
+            assert len(swept.ended("finished")) == 8
+    sweep(plans, "alone")
+    assert files(in_folder / "out") == files(in_folder / "alone")
 
 
-def test_names_change_with_settings_and_with_versions():
-    runs = grid(BASE, rank=(1, 2), seed=(0, 1), in_context=(0.5, 1.0), values=(False, True))
-    assert len({run.name for run in runs}) == len(runs) == 16
-    history = History({"loss": np.zeros(1)}, settings=json.loads(json.dumps(BASE.settings)))
-    assert replace(BASE).name == BASE.name and history.settings == BASE.settings
-    for wrong in ({"rnk": (1,)}, {"rank": ()}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            grid(BASE, **wrong)
-    with pytest.raises(ValueError, match="each run once"):
-        sweep([BASE, BASE], "nowhere")
+def test_the_end_of_a_sweep_leaves_another_one_alone(in_folder, monkeypatch):
+    begun, go = Event(), Event()
 
+    def waiting(plan, progress):
+        if plan.seed == 1:
+            begun.set()
+            assert go.wait(60)
+        return carry_out(plan, progress)
 
-def test_moments_in_chunks_are_those_of_all_sequences_at_once():
-    task, model = RegressionTask(dim=3, context=7, in_context=0.5), MergedAttention()
-    once = sampled_moments(task, model, 700, seed=4, chunk=700)
-    own = np.random.SeedSequence([4, 0]).generate_state(1, np.uint64)[0]
-    close(once.gram, of_sequences(task.sample(700, int(own)), model).gram)
-    apart = [sampled_moments(task, model, 1050, seed=4, chunk=100, jobs=jobs) for jobs in (1, 2)]
-    assert apart[0].gram.tobytes() == apart[1].gram.tobytes()
-    parts = [
-        task.sample(
-            count, int(np.random.SeedSequence([4, i]).generate_state(1, np.uint64)[0])
-        )
-        for i, count in enumerate([100] * 10 + [50])
-    ]  # fmt: skip
-    x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "xy")
-    close(apart[0].gram, of_sequences(replace(parts[0], x=x, y=y), model).gram)
-    close(apart[0].cross, of_sequences(replace(parts[0], x=x, y=y), model).cross)
-
-
-@pytest.mark.parametrize(
-    "axes, rest, named, says",
-    [
-        ("rnk=1,2", "", "--grid", "'rnk' is no flag of train; did you mean rank?"),
-        ("rank", "", "--grid", "takes NAME=VALUES between blanks, not 'rank'"),
-        ("rank=", "", "--grid", "takes NAME=VALUES"),
-        ("  ", "", "--grid", "not nothing"),
-        ("rank=1,,2", "", "--grid", "lacks a value"),
-        ("seed=6:0", "", "--grid", "'seed=6:0' is an empty range"),
-        ("seed=0:b", "", "--grid", "a range is FIRST:END"),
-        ("seed=0:1:2:3", "", "--grid", "a range is FIRST:END"),
-        ("rank=1,1", "", "--grid", "has 1 twice"),
-        ("lr=0.1,0.10", "", "--grid", "each run once"),
-        ("heads=1,2 head_num=3", "", "--grid", "twice"),
-        ("heads=1,2", "--head 3", "--heads", "a value of its own and one in --grid"),
-        ("rank=1,2 KQ_dim=3", "", "--grid", "twice"),
-        ("rank=1,2", "--KQ_dim 3", "--rank", "a value of its own and one in --grid"),
-        ("seed=0:2", "--seed=3", "--seed", "a value of its own and one in --grid"),
-        ("softmax=0,1", "", "--grid", "takes no values"),
-        ("save=a.csv,b.csv", "", "--grid", "no flag of train"),
-        ("rank=0,1", "", "--rank", "at least 1"),
-        ("rank=1,2", "--model attnM", "--rank", "goes with --model attnS"),
-        ("seed=0:2", "--save f.csv", "--save", "is no flag of sweep"),
-        ("seed=0:2", "--fish 3", "--fish", "no flag of sweep"),
-        ("trainset_size=4,100", "", "--trainset_size", "at least 5 sequences"),
-        (
-            "trainset_size=60,1000000000000 seed=0:2",
-            "",
-            "--trainset_size: takes less: this needs",
-            "with --trainset_size=1000000000000 --seed=0\n",
-        ),
-        ("seed=0:2", "--scheduler tcp://h:1 --jobs 2", "--jobs", "without --scheduler"),
-        ("seed=0:2", "--out file/inside", "--out", "a folder to write in"),
-        ("seed=0:2", f"--out {'o' * 300}", "--out", "a folder to write in"),
-    ],
-)
-def test_bad_input(axes, rest, named, says, in_folder, capsys):
-    (in_folder / "file").write_text("")
-    model = "" if "--model" in rest else "--model attnS"
-    line = f"--out out {model} --epoch 10 {rest}"
-    with pytest.raises(SystemExit) as stop:
-        main(["sweep", "--grid", axes, *shlex.split(line)])
-    said = capsys.readouterr()
-    assert stop.value.code == 2 and not said.out
-    assert said.err.count("\n") == 1 and named in said.err and says in said.err
-    assert [path.name for path in in_folder.iterdir()] == ["file"]
-
-
-@pytest.mark.parametrize("many", [2, 14])
-def test_the_legend_of_a_sweeps_picture_names_colours_in_order(many, tmp_path):
-    """All of few, and of many the first, the last and some between: each with the colour of its curves."""
-    rates = [0.001 * n for n in range(1, many + 1)]
-    found = sweep(grid(BASE, lr=rates[::-1], seed=(1, 2)), tmp_path / "out")
-    (panel,) = picture.swept(found).figure.axes
-    legend = panel.get_legend()
-    named = [float(text.get_text()) for text in legend.get_texts()]
-    assert named == sorted(named) and {rates[0], rates[-1]} <= set(named) <= set(rates)
-    assert len(named) == (2 if many == 2 else 6)
-    assert legend.get_title().get_text() == ("lr" if many == 2 else "lr, 6 of 14")
-    colors = [line.get_color() for line in panel.lines]
-    assert len(colors) == 2 * many
-    for line in legend.get_lines():
-        assert sum(np.array_equal(line.get_color(), color) for color in colors) == 2
+    monkeypatch.setattr("iclcore.sweep.carry_out", waiting)
+    with ThreadPoolExecutor(1) as other:
+        first = other.submit(sweep, [replace(BASE, seed=1)], "one")
+        assert begun.wait(60)
+        assert len(sweep(grid(BASE, seed=(2, 3)), "two").ended("finished")) == 2
+        go.set()
+        assert len(first.result().ended("finished")) == 1
 
 
 def test_a_row_has_the_columns_that_the_page_reads_and_leads_to_its_run(tmp_path):
@@ -471,13 +405,5 @@ def test_a_row_has_the_columns_that_the_page_reads_and_leads_to_its_run(tmp_path
     (file,) = re.findall(r'from_npz\(f"runs/(.*?)"\)', block)
     for row in rows:
         history = History.from_npz(tmp_path / "out" / file.format(worst=row["run"]))
-        assert float(row["loss"]) == history.loss[-1]
+        assert float(row["loss"]) == history.loss[-1] and row["first_rise"] == ""
         assert (row["seed"], row["rank"]) == (str(history.seed), str(history.model.rank))
-
-
-def test_a_second_sweep_in_a_folder_says_what_its_table_has_not(in_folder, capsys):
-    """Twenty runs' table became one of three, without a word."""
-    for seeds in ("0:3", "5:7"):
-        line = f"sweep --grid seed={seeds} --out out --model attnS --epoch 3 --trainset_size 60"
-        assert main(shlex.split(line)) == 0
-    assert "3 other runs lie in out; they are kept" in capsys.readouterr().err

@@ -18,8 +18,9 @@ from iclcore import (
     train,
 )
 from iclcore.moments import coefficients, of_population, of_sequences
-from iclcore.stability import balanced_end, stable_rate
+from iclcore.stability import stable_rate
 from iclcore.theory.linear import escape_integral
+from iclcore.theory.minimum import balanced_end
 
 TASK = RegressionTask()  # λ = .4 .3 .2 .1, N = 31
 PLATEAUS = (1, 0.6405797101, 0.3773721630, 0.2098045954, 0.1359950716)

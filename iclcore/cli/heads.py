@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from iclcore.checks import SINGLE, BadValue, positive, whole
+from iclcore.checks import BadValue, positive, whole
 from iclcore.cli.flags import given
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.heads import full_model, spectral
@@ -54,7 +54,7 @@ def task_of(options: argparse.Namespace) -> MultiTask:
         fixed = {"heads": tasks, "signal": None, "width": None, "engine": "full"}
         for name in given(options, *fixed):
             if getattr(options, name) != fixed[name]:
-                raise BadValue(name, f"takes {fixed[name]} with --start published")
+                raise BadValue(name, "takes its default with --start published")
     if options.dim not in (None, sum(dims)):
         raise BadValue("dim", f"takes {sum(dims)}, the sum of --dims, not {options.dim}")
     return MultiTask(dims, options.context, options.signal, options.noise)
@@ -66,7 +66,7 @@ def schedule_of(options: argparse.Namespace) -> Schedule:
         return FIGURE_1
     if options.lr is None or options.steps is None:
         raise BadValue("lr", "goes with --epoch; without both the rates are .02, .01, .004")
-    lr = positive("lr", options.lr, SINGLE)
+    lr = positive("lr", options.lr)
     return ((whole("steps", options.steps) * lr, lr),)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from iclcore.checks import SINGLE, BadValue, positive, whole
+from iclcore.checks import BadValue, positive, whole
 from iclcore.cli.flags import check_output, model_of, task_of
 from iclcore.files import write_whole
 from iclcore.models import CubicMLP, Model, SeparateAttention
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     if task.dim * task.outputs > most:
         size = f"{task.dim} times {task.outputs}"
         raise BadValue("dim", f"times --out_dim takes at most {most} here, not {size}")
-    time = positive("lr", options.lr, SINGLE) * steps
+    time = positive("lr", options.lr) * steps
     if options.save:
         check_output("save", options.save, options.force, ".csv")
     header = json.dumps({"task": asdict(task), type(model).__name__: asdict(model)})

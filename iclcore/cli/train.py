@@ -9,7 +9,7 @@ from functools import cache
 from iclcore.checks import BadValue
 from iclcore.cli.flags import given, model_of, optimizer_of, task_of
 from iclcore.cli.report import check_outputs, picture_path, report, show
-from iclcore.files import read_arrays
+from iclcore.files import read_npz
 from iclcore.history import History
 from iclcore.models import feature_count
 from iclcore.optimisers import PLAIN
@@ -59,7 +59,7 @@ def own_data(options: argparse.Namespace) -> Sequences:
 @cache  # the runs of a sweep share one copy
 def read_sequences(path: str, every_length: bool) -> Sequences:
     try:
-        arrays = read_arrays(path)
+        arrays = read_npz(path)
         return Sequences(arrays["x"], arrays["y"], every_length=every_length)
     except KeyError as error:
         reason = f"{path} has no {error}"

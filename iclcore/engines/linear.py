@@ -19,10 +19,8 @@ class MomentEngine(Engine):
         # Only weights that reach the prediction move. The others would shrink by weight decay alone, which no
         # loss and no prediction shows.
         theta = flat(self.views)
-        self.vectors = (
-            theta,
-            *np.zeros((3, len(theta))),
-        )  # weights, gradient, the optimizer's averages
+        # the weights, their gradient, and the optimizer's two running means
+        self.vectors = theta, *np.zeros((3, len(theta)))
         self.factors, self.slopes = (self._named(vector) for vector in self.vectors[:2])
         self.measure([train, *tests])
         self.pair = _pair_rows(self.features)

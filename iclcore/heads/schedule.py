@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from iclcore.checks import SINGLE, BadValue, positive
+from iclcore.checks import BadValue, positive
 from iclcore.heads.theory import MultiTask
 from iclcore.history import History, describe
 from iclcore.models import Weights, copied
@@ -22,7 +22,7 @@ def learning_rates(schedule: Schedule) -> Float[np.ndarray, " steps"]:
     """Return the learning rate of every step of a schedule."""
     rates, now = [], 0.0
     for until, rate in schedule:
-        positive("schedule", rate, SINGLE)
+        positive("schedule", rate)
         if not until > now:
             raise BadValue("schedule", f"takes increasing times, not {until!r} after {now:g}")
         rates += [rate] * round((until - now) / rate)

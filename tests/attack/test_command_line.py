@@ -65,10 +65,13 @@ ODD = st.one_of(
 )  # fmt: skip
 
 
+LOOPS = ("--epoch", "--heads", "--head_num", "--tasks", "--batch", "--width", "--dims")
+
+
 def lines(flags: dict[str, list[str]], switches: list[str]) -> st.SearchStrategy[list[str]]:
     """Generate a few flags with values that a run takes, sometimes one with a value that none does.
 
-    No number of steps is so large that the run would never end.
+    No number in LOOPS is so large that the run would never end.
     """
     given_flags = st.dictionaries(st.sampled_from(sorted(flags)), st.integers(0, 9), max_size=6)
     said = st.sets(st.sampled_from(switches), max_size=2) if switches else st.just(set())
@@ -77,7 +80,7 @@ def lines(flags: dict[str, list[str]], switches: list[str]) -> st.SearchStrategy
     )
 
     def line(flags_given: dict[str, int], set_switches: set[str], odd) -> list[str]:
-        if odd and odd[0] == "--epoch" and len(odd[1]) > 4:
+        if odd and odd[0] in LOOPS and len(odd[1]) > 4:
             odd = None
         pairs = [f"{name}={flags[name][k % len(flags[name])]}" for name, k in flags_given.items()]
         return [*pairs, *sorted(set_switches), *([f"{odd[0]}={odd[1]}"] if odd else [])]

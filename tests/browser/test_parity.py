@@ -19,7 +19,8 @@ from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, 
 from iclcore.heads import risk
 from iclcore.heads import theory as heads_theory
 from iclcore.moments import coefficients, features, mix, of_population, of_sequences
-from iclcore.stability import balanced_end, stable_rate
+from iclcore.stability import stable_rate
+from iclcore.theory.minimum import balanced_end
 
 MODULES = (
     "front",

@@ -1,1 +1,1 @@
-"""Formulas that one chapter uses: theory about the settings of this book, beside that in ``iclcore``."""
+"""Formulas that only one chapter uses. The others are in ``iclcore.theory`` and ``iclcore.heads``."""

@@ -1,0 +1,109 @@
+"""Averages over infinitely many sequences, in closed form from the moments of Gaussian inputs."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from iclcore.checks import fits_in_memory
+from iclcore.task import Divisor, RegressionTask, divide_by
+
+
+def population_averages(
+    task: RegressionTask, places: Int[np.ndarray, "2 pairs"], divisor: Divisor, labels: str
+) -> tuple[Float[np.ndarray, "F F"], Float[np.ndarray, "O F"], float]:
+    """Return gram, cross and power of infinitely many sequences with these labels.
+
+    ``places`` are the entries (a, b) of S in the features; ``labels`` are those of ``moments.of_population``.
+
+    Given W, a token (x, y) is Gaussian with covariance Σ, so S, without the query's own xxᵀ, is Wishart:
+    ⟨S_ab S_cd⟩ = N² Σ_ab Σ_cd + N (Σ_ac Σ_bd + Σ_ad Σ_bc). The query is independent of it and enters by its
+    Gaussian moments of order two, four and six. ``gram`` has the axes (i, pair (a, b), j, pair (c, d)).
+    """
+    dim, count = task.dim, len(task.lengths)
+    size = dim * places.shape[1]
+    fits_in_memory("dim", 8 * size**2)
+    sigma, products, coupled, power = _token_moments(task, labels)
+    query = np.zeros_like(sigma)  # the covariance of the query's token, whose y is zero
+    query[:dim, :dim] = task.covariance
+
+    def by_lengths(n_power: int, divisor_power: int, lengths: slice = slice(None)) -> float:
+        """Return ⟨n^… / divisor^…⟩ over the lengths, n the number of examples."""
+        tokens = np.array(task.lengths)
+        divisors = np.array([divide_by(divisor, t) for t in task.lengths])
+        return float(np.sum(((tokens - 1) ** n_power / divisors**divisor_power)[lengths])) / count
+
+    # index arrays of the axes of gram, which select the pairs before any product is formed
+    axis, (c, d) = np.arange(dim), places
+    i, j = axis[:, None, None, None], axis[:, None]
+    a, b = c[:, None, None], d[:, None, None]
+    gram = _gaussian_moment(query, i, j, a, b, c, d) * by_lengths(0, 2)
+    query_and_context = query[i, j] * (products[a, c, b, d] + products[a, d, b, c])
+    query_and_context += sigma[a, b] * _gaussian_moment(query, i, j, c, d)
+    query_and_context += sigma[c, d] * _gaussian_moment(query, i, j, a, b)
+    query_and_context *= by_lengths(1, 2)
+    gram += query_and_context
+    gram += query[i, j] * (by_lengths(2, 2) * products[a, b, c, d])
+
+    # with noise as labels, only the answer to the whole sequence has to do with the context
+    labelled = slice(-1, None) if labels == "noise" else slice(None)
+    cross = np.einsum("eop,ed->odp", coupled[:, :, c, d], task.covariance)
+    cross *= by_lengths(1, 1, labelled)
+    if labels != "own":
+        # from the query's own xxᵀ in S
+        own_square = _gaussian_moment(query, axis[:, None, None], j, c, d)
+        cross += by_lengths(0, 1, labelled) * np.einsum("edp,eo->odp", own_square, task.shared)
+    if labels == "noise":
+        power = (power + count - 1) / count  # all answers but the last are standard normal
+    return gram.reshape(size, size), cross.reshape(-1, size), power
+
+
+def _token_moments(task: RegressionTask, labels: str):
+    """Return ⟨Σ⟩ (E, E), ⟨ΣΣ⟩ (E, E, E, E), ⟨WΣ⟩ (D, O, E, E) over W, and ⟨y_q²⟩ per output."""
+    cov, dim, outputs = task.covariance, task.dim, task.outputs
+    size = dim + outputs
+    x, y = slice(None, dim), slice(dim, None)
+    if labels != "own":
+        tie = np.concatenate([np.eye(dim), task.shared.T])
+        sigma = tie @ cov @ tie.T
+        sigma[y, y] += task.noise * np.eye(outputs)
+        power = float(np.trace(sigma[y, y]) / outputs)
+        if labels == "noise":
+            sigma[x, y] = sigma[y, x] = 0
+            sigma[y, y] = np.eye(outputs)
+        pairs = np.einsum("ab,cd->abcd", sigma, sigma)
+        return sigma, pairs, np.einsum("eo,ab->eoab", task.shared, sigma), power
+
+    # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW + σ² I; odd orders of W vanish
+    one, square = np.eye(outputs), cov @ cov
+    trace, trace2 = np.trace(cov) + task.noise, np.trace(square)
+    sigma = np.zeros((size, size))
+    sigma[x, x], sigma[y, y] = cov, trace * one
+    pairs = np.zeros((size,) * 4)
+    pairs[x, x, x, x] = np.einsum("ab,cd->abcd", cov, cov)
+    pairs[x, x, y, y] = trace * np.einsum("ab,op->abop", cov, one)
+    pairs[y, y, x, x] = trace * np.einsum("ab,op->opab", cov, one)
+    for form, place in {
+        "aocp": (x, y, x, y), "aopc": (x, y, y, x), "oacp": (y, x, x, y), "oapc": (y, x, y, x),
+    }.items():  # fmt: skip
+        pairs[place] = np.einsum(f"ac,op->{form}", square, one)
+    pairs[y, y, y, y] = trace**2 * np.einsum("op,rs->oprs", one, one)
+    pairs[y, y, y, y] += trace2 * np.einsum("or,ps->oprs", one, one)
+    pairs[y, y, y, y] += trace2 * np.einsum("os,pr->oprs", one, one)
+    coupled = np.zeros((dim, outputs, size, size))
+    coupled[:, :, x, y] = np.einsum("ea,op->eoap", cov, one)
+    coupled[:, :, y, x] = np.einsum("ea,op->eopa", cov, one)
+    return sigma, pairs, coupled, float(trace)
+
+
+def _gaussian_moment(cov: np.ndarray, *indices: np.ndarray) -> np.ndarray | float:
+    """Return E[x_i x_j …] of a centred Gaussian, for index arrays that broadcast (Isserlis' theorem).
+
+    It is the sum over all pairings of the factors of products of covariances: the first factor is paired
+    with each of the others, and what is left over is again such a moment.
+    """
+    if not indices:
+        return 1.0
+    first, *others = indices
+    return sum(
+        cov[first, other] * _gaussian_moment(cov, *others[:k], *others[k + 1 :])
+        for k, other in enumerate(others)
+    )

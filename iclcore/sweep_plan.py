@@ -1,0 +1,240 @@
+"""A plan is everything that a run depends on: grids of plans, and the training of one."""
+
+import hashlib
+import inspect
+import json
+import secrets
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property, lru_cache
+from itertools import product
+from math import prod
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from iclcore import checks
+from iclcore.checks import BadValue
+from iclcore.engines import ENGINES, choose
+from iclcore.history import History, describe
+from iclcore.models import Model, trainable
+from iclcore.optimisers import PLAIN, Optimizer
+from iclcore.task import RegressionTask, Sequences
+from iclcore.trainer import Progress, train
+from iclcore.versions import PACKAGES, versions
+
+MOST_PLANS = 100_000  # a grid of more is a slip of the finger
+# The code of classes from these packages is known by the packages' versions.
+VERSIONED = {"iclcore", *PACKAGES, *sys.stdlib_module_names}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the numbers of a run depend on, apart from versions.
+
+    data: a task, of which the published code's draw for ``seed`` is taken, or Sequences of one's own.
+    sequences: how many are drawn; None for infinitely many, which linear models can be trained on.
+    tests: how many there are in each test set of the draw, "test_in_weight" and "test_in_context".
+    seed: the seed of the draw and of the initial weights; on data that is not drawn, of the weights alone.
+    values: whether each head's value weight is recorded at every step.
+    The other fields are parameters of ``train``.
+    """
+
+    data: RegressionTask | Sequences
+    model: Model
+    sequences: int | None = 5000
+    tests: int = 0
+    steps: int = 6001
+    lr: float = 1e-3
+    seed: int = 10
+    values: bool = False
+    engine: str = "auto"
+    optimizer: Optimizer = PLAIN
+
+    def __post_init__(self) -> None:
+        checks.instance("data", self.data, RegressionTask, Sequences)
+        trainable("model", self.model)
+        checks.whole("steps", self.steps)
+        checks.positive("lr", self.lr)
+        checks.seed("seed", self.seed)
+        checks.switch("values", self.values)
+        checks.whole("tests", self.tests, least=0)
+        if self.sequences is not None:
+            checks.whole("sequences", self.sequences)
+        for field in fields(self):
+            plain = _with_plain_numbers(getattr(self, field.name), field.type)
+            object.__setattr__(self, field.name, plain)
+        task = None if self.own_data or self.drawn else self.data
+        sizes = self.data.dim, self.data.outputs
+        engine = choose(self.model, self.engine, sizes, task, self.optimizer)
+        if self.drawn:
+            checks.enough_to_whiten("tests", self.tests, self.data.dim)
+            if self.data.in_context == 1:
+                checks.enough_to_whiten("sequences", self.sequences, self.data.dim)
+        elif self.tests:
+            raise BadValue("tests", "takes 0 where the published code draws no sequences")
+        elif self.own_data and self.sequences != Plan.sequences:
+            raise BadValue("sequences", "goes with a task, of which so many are drawn")
+        elif task and RegressionTask not in ENGINES[engine].data:
+            raise BadValue("sequences", f"takes a number with engine {engine}")
+
+    @property
+    def own_data(self) -> bool:
+        """True if ``data`` are sequences, False if it is a task."""
+        return isinstance(self.data, Sequences)
+
+    @property
+    def task(self) -> RegressionTask | None:
+        """The task that the sequences are drawn from, if it is known."""
+        return self.data.task if self.own_data else self.data
+
+    @property
+    def drawn(self) -> bool:
+        """True if the training sequences are drawn as the published code draws them."""
+        return not self.own_data and self.sequences is not None
+
+    @property
+    def draw(self) -> tuple:
+        """What the published draw depends on: plans that agree in this are trained on one draw."""
+        return self.data, self.sequences, self.seed, self.tests
+
+    @property
+    def settings(self) -> dict:
+        """The settings of the plan's history: its parts by their class, and its numbers by their name."""
+        names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
+        numbers = {name: getattr(self, name) for name in names}
+        if self.own_data:
+            numbers |= {"sequences": len(self.data), "data": self.data.digest}
+        return describe(*filter(None, [self.task, self.model, self.optimizer])) | numbers
+
+    @property
+    def row(self) -> dict:
+        """The settings as one row of a table. Of a task, the draw does not use the seed, but the plan's."""
+        row = {"model": type(self.model).__name__, "optimizer": type(self.optimizer).__name__}
+        for name, value in self.settings.items():
+            row |= value if isinstance(value, dict) else {name: value}
+        return {name: str(v) if isinstance(v, list) else v for name, v in row.items()}
+
+    @cached_property
+    def name(self) -> str:
+        """A hash of the settings, of the versions and of the code of classes that no version covers."""
+        made_by = {name: version for name, version in versions().items() if name != "python"}
+        text = json.dumps([self.settings, made_by, _foreign_code(self)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _with_plain_numbers(value: Any, declared: Any) -> Any:
+    """Return a value, or a dataclass with all its fields, with Python's numbers instead of NumPy's.
+
+    A whole number becomes a float where a float is declared: lr=1 and lr=1.0 are one run.
+    """
+    if isinstance(value, Model | RegressionTask | Optimizer):
+        plain = {f.name: _with_plain_numbers(getattr(value, f.name), f.type) for f in fields(value)}
+        return replace(value, **plain)
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(value) if declared is float and isinstance(value, int) else value
+
+
+def _foreign_code(plan: Plan) -> list[str]:
+    """Return the source of the plan's classes, and of their bases, that no version covers.
+
+    A torch module can be registered for a model only where ``iclcore.modules`` was imported.
+    """
+    modules = sys.modules.get("iclcore.modules")
+    classes = [type(plan.model), type(plan.task), modules and modules.MODULES.get(type(plan.model))]
+    bases = dict.fromkeys(base for each in classes if each for base in each.__mro__)
+    return [_source(base) for base in bases if base.__module__.split(".")[0] not in VERSIONED]
+
+
+@cache  # a class does not change with its file, and after a reload it is another class
+def _source(foreign: type) -> str:
+    """Return the source of a class, or a random text if it cannot be read: then no old run is reused."""
+    try:
+        return inspect.getsource(foreign)
+    except (OSError, TypeError):
+        return secrets.token_hex()
+
+
+def grid(plan: Plan, **axes: Collection) -> list[Plan]:
+    """Return ``plan`` with every combination of values; the last name changes fastest.
+
+    A name is a parameter of the plan, else of its model, else of its task.
+    """
+    parts = {"plan": plan, "model": plan.model} | ({} if plan.own_data else {"data": plan.data})
+    owners = {}
+    for name, values in axes.items():
+        having = [owner for owner, part in parts.items() if name in part.__dataclass_fields__]
+        if not having:
+            names = ", ".join(type(part).__name__ for part in parts.values())
+            raise BadValue(name, f"is no parameter of {names}")
+        owners[name] = having[0]
+        if having[0] in axes:
+            raise BadValue(name, f"goes without {having[0]}, which it is a part of")
+        if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
+            raise BadValue(name, f"takes a list of values in a grid, not {checks.shown(values)}")
+    if (count := prod(map(len, axes.values()))) > MOST_PLANS:
+        raise BadValue("grid", f"takes at most {MOST_PLANS:,} runs, not {count:,}")
+    plans = []
+    for combination in product(*axes.values()):
+        changed: dict[str, dict] = {"model": {}, "data": {}, "plan": {}}
+        for (name, owner), value in zip(owners.items(), combination, strict=True):
+            changed[owner][name] = value
+        new = changed.pop("plan")
+        new |= {part: replace(parts[part], **own) for part, own in changed.items() if own}
+        plans.append(replace(plan, **new))
+    return plans
+
+
+def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
+    """Return the plans by their names; two of one name are refused."""
+    by_name = {plan.name: plan for plan in plans}
+    if len(by_name) < len(plans) or not plans:
+        raise BadValue("plans", "takes at least one run, and each run once")
+    return by_name
+
+
+def carry_out(plan: Plan, progress: Progress | None = None) -> History:
+    """Train a plan and return its history, with the plan's settings and the floor of the loss.
+
+    ``progress`` is called with the number of steps just done; it may raise KeyboardInterrupt.
+    """
+    data, tests, seed = plan.data, {}, plan.seed
+    if plan.drawn:
+        data, seed = _published_draw(plan.draw), None
+        tests = {f"test_{name}": sequences for name, sequences in data.tests.items()}
+    if progress:
+        progress(0)  # a draw may have taken a while
+    history = train(
+        plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed, tests=tests,
+        engine=plan.engine, progress=progress,
+    )  # fmt: skip
+    series = {name: a for name, a in history.series.items() if plan.values or name != "value"}
+    floor = history.floor
+    return replace(history, settings=plan.settings, series=series, moments=None, floor_found=floor)
+
+
+_lock = Lock()
+
+
+def _published_draw(draw: tuple) -> Sequences:
+    """Return the published draw that some plans share, drawn once in this process.
+
+    Threads that need the same draw wait for the first of them; others draw at the same time.
+    """
+    from iclcore import published
+
+    with _lock:
+        shared = _shared_draw(draw)
+    with shared.lock:
+        if shared.sequences is None:
+            shared.sequences = published.sample(*draw)
+    return shared.sequences
+
+
+@lru_cache(maxsize=2)  # a sweep begins runs of one draw one after the other
+def _shared_draw(draw: tuple) -> SimpleNamespace:
+    return SimpleNamespace(lock=Lock(), sequences=None)

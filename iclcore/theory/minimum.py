@@ -1,0 +1,55 @@
+"""The global minimum at which training from small weights ends, and how the prediction changes around it."""
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from iclcore import moments
+from iclcore.models import Factors, Model
+from iclcore.moments import Features
+from iclcore.task import RegressionTask
+
+
+def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weights"]:
+    """Return ∂c/∂weights for all weights that reach the prediction."""
+    columns = []
+    for place, factor in enumerate(factors):  # c is linear in each factor: its slope is c of units
+        units = np.eye(factor.size).reshape(-1, *factor.shape)
+        slopes = moments.coefficients((*factors[:place], units, *factors[place + 1 :]), features)
+        columns.extend(slopes.reshape(factor.size, -1))
+    return np.stack(columns, axis=1)
+
+
+def balanced_end(task: RegressionTask, model: Model) -> Factors:
+    """Return factors of the global minimum where training from small weights ends, without heads at zero.
+
+    They are balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
+    per head, the largest first. Each output has heads of its own. A cubic model has heads only for the
+    last output, whose β it reads.
+    """
+    a, b = moments.rates(replace(task, in_context=1.0), model.divisor)
+    gains = a / b  # M at the minimum, along each eigenvector
+    outputs, dim = task.outputs, task.dim
+    low_rank = hasattr(model, "rank")  # else a head holds a whole matrix
+    rank = min(model.rank, dim) if low_rank else dim  # a further row is zero, and no step moves it
+    groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
+    groups = groups[: max(1, model.heads // outputs)]
+    width = moments.features(model, dim, outputs).pair.shape
+    taught = [outputs - 1] if model.cubic else range(outputs)
+    heads = len(groups) * len(taught)
+    v = np.zeros((heads, outputs, width[1]))
+    key, query = np.zeros((heads, rank, width[0])), np.zeros((heads, rank, dim))
+    w = np.zeros((heads, dim, width[0]))
+    for i, o in enumerate(taught):
+        for g, group in enumerate(groups):
+            h, basis = i * len(groups) + g, task.eigenvectors[:, group]
+            if low_rank:
+                value = np.cbrt(gains[group].sum())
+                part = (basis * np.sqrt(gains[group] / value)).T
+                key[h, : len(group), :dim] = query[h, : len(group)] = part
+            else:
+                value = np.sqrt(np.linalg.norm(gains))
+                w[h, :, :dim] = (basis * gains) @ basis.T / value
+            v[h, o, o - outputs] = value
+    return (key, query, v) if low_rank else (w, v)

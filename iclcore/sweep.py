@@ -14,7 +14,6 @@ The folder has ``runs/NAME.npz`` for each run, where the name is a hash of all t
 that a second sweep trains only what is missing; and ``table.csv`` and ``table.parquet``.
 """
 
-import asyncio
 import logging
 import os
 import sys
@@ -25,10 +24,10 @@ from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecu
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -67,7 +66,9 @@ def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[
             yield client.get_executor(pure=False)
         return
     jobs = os.cpu_count() if jobs is None else whole("jobs", jobs)
-    with _one_thread(), ThreadPoolExecutor(jobs) as threads:
+    import scipy.linalg  # noqa: F401, because a limit holds for the libraries that are loaded
+
+    with threadpool_limits(1), ThreadPoolExecutor(jobs) as threads:
         try:
             yield threads
         except BaseException:
@@ -75,71 +76,33 @@ def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[
             raise
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let BLAS use one thread, and torch too: the order of their sums depends on the number of threads.
-
-    Torch has a number for each thread that has begun to use it, and one for those that will.
-    """
-    import scipy.linalg  # noqa: F401, because a limit holds for the libraries that are loaded
-
+def _client(scheduler: str):
+    """Return a Dask client that is connected to a scheduler."""
     with needs("cluster"):
-        import torch
-    threads = torch.get_num_threads()
-    with threadpool_limits(1):
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
+        from distributed import Client
 
-
-_lock = Lock()
-
-
-@cache
-def _worker_of_one_thread() -> ExitStack:
-    """Let this process, a worker of a cluster, use one thread as long as it lives."""
-    stack = ExitStack()
-    stack.enter_context(_one_thread())
-    return stack
+    for part in (
+        "client",
+        "batched",
+        "comm",
+    ):  # the sweep says in one line that the scheduler is gone
+        logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
+    try:
+        return Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        takes = "takes the address of a Dask scheduler, as tcp://HOST:PORT"
+        raise BadValue("scheduler", f"{takes}: {error}") from None
 
 
 def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
     """Carry out a plan on a worker of a cluster, to the same bits as in a thread of this process."""
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
-    with _lock:
-        _worker_of_one_thread()
-    # The arrays of a message lie at odd addresses, where NumPy adds in another order than in a copy.
+    import scipy.linalg  # noqa: F401
+
+    threadpool_limits(1)  # for as long as the worker lives
+    # Arrays come at odd addresses, where NumPy adds in another order: those of a copy do not.
     return carry_out(deepcopy(plan), lambda steps: None)
-
-
-def _client(scheduler: str):
-    """Return a Dask client that is connected to a scheduler."""
-    with needs("cluster"):
-        from distributed import Client
-
-    with ThreadPoolExecutor(1) as other:  # a notebook's own thread has an event loop that runs
-        if not other.submit(asyncio.run, _is_scheduler(scheduler)).result():
-            takes = "takes the address of a Dask scheduler, as tcp://HOST:PORT; none answers at"
-            raise BadValue("scheduler", f"{takes} {scheduler}")
-    # A sweep says in one line that the scheduler is gone; Dask would say it in many.
-    for part in ("client", "batched"):
-        logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
-    return Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
-
-
-async def _is_scheduler(address: str) -> bool:
-    """Return whether a Dask scheduler answers. A client would wait for ever for a server that is silent."""
-    from distributed.core import rpc
-
-    try:
-        async with rpc(address) as there:
-            answer = await asyncio.wait_for(there.identity(), ANSWER_SECONDS)
-        return answer["type"] == "Scheduler"
-    except Exception:  # whatever else may be at that address, and say
-        return False
 
 
 # -- many runs ------------------------------------------------------------------------------------
@@ -222,10 +185,8 @@ def sweep(
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:
     """Train the plans, write each run when it is done, and add its row to those of ``swept``."""
-    groups: dict[tuple, list[Plan]] = {}
-    for plan in plans:
-        groups.setdefault(plan.draw, []).append(plan)
-    waiting = (plan for group in groups.values() for plan in group)
+    draws = list(dict.fromkeys(plan.draw for plan in plans))
+    waiting = iter(sorted(plans, key=lambda plan: draws.index(plan.draw)))
     pending: dict[Future, Plan] = {}
     stopping = Event()
 
@@ -257,8 +218,9 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
             raise KeyboardInterrupt
         except (KeyboardInterrupt, CancelledError) as error:
             kept = len(swept.rows) - len(swept.ended("failed"))
-            line = f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}; "
-            line += "run again to go on"
+            line = (
+                f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}; run again to go on"
+            )
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(line) from None
             raise ClusterLost(f"the Dask scheduler at {scheduler} is gone: {line}") from None

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from jaxtyping import Float
-from tqdm import tqdm
 
 from iclcore import checks
 from iclcore.checks import BadValue, enough_to_whiten, fits_in_memory, instance, whole
@@ -21,8 +20,6 @@ from iclcore.task import Matrix, RegressionTask, Sequences
 
 with needs("torch"):
     import torch
-
-CHUNK = 1000  # sequences whose inputs are drawn, in float64, at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +48,8 @@ class Starts:
     def __call__(self, model: Model) -> Weights:
         generator = torch.Generator()
         generator.set_state(self.state)
-        return model.start(self.dim, self.outputs, draw=lambda layers: _weights(layers, generator))
+        weights = _weights(model.layers(self.dim, self.outputs), generator)
+        return model.enter_subspace(weights, self.dim)
 
 
 def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
@@ -61,19 +59,15 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     plays no part: the published code draws the eigenvectors and the common W from the seed of the run.
     """
     instance("task", task, RegressionTask)
-    if task.basis is not None:
-        raise BadValue(
-            "task", "takes no basis or covariance here: the published code draws its own"
-        )
-    if task.noise:
-        raise BadValue("task", "takes no noise here, because the published labels have none")
+    if task.basis is not None or task.noise:
+        raise BadValue("task", "takes no basis, covariance or noise in the published code")
     whole("sequences", sequences)
     checks.seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
     if task.in_context == 1:
         enough_to_whiten("sequences", sequences, task.dim)
-    tokens, size = task.context + 1, task.dim + task.outputs
-    fits_in_memory("sequences", 4 * (sequences + 2 * test) * tokens * size)
+    tokens = task.context + 1
+    fits_in_memory("sequences", 24 * max(sequences, test) * tokens * task.dim)
 
     # The order from here on is that of the published code.
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
@@ -86,23 +80,21 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     drawn_task = replace(task, spectrum=spectrum, basis=basis)
 
     def draw(count: int, in_context: float) -> dict:
-        x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
+        inputs = legacy.multivariate_normal(np.zeros(task.dim), covariance, (count, tokens))
+        x = torch.from_numpy(inputs.astype(np.float32))
         x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
         if in_context == 1:
             y = torch.einsum("ptd,pdo->pto", x, _whiten(own))
         elif in_context == 0:
-            y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
+            y = torch.randn(count, tokens, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
             first = int(count * in_context)  # the code rounds down: .29 of 100 is 28
             own[first:] = shared
             y = torch.einsum("ptd,pdo->pto", x, own)
-        arrays = {"x": x.numpy(), "y": y.numpy()}
-        for array in arrays.values():
-            array.flags.writeable = False  # so that it need not be copied
         of = replace(drawn_task, in_context=in_context)
-        return arrays | {"every_length": task.every_length, "task": of}
+        return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": of}
 
     train = draw(sequences, task.in_context)
     of_tests = {"in_weight": 0.0, "in_context": 1.0} if test else {}
@@ -121,20 +113,6 @@ def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Ma
     values = np.arange(1, task.dim + 1) if linear else task.eigenvalues[::-1]
     covariance = basis @ np.diag(values) @ basis.T
     return covariance / np.trace(covariance), basis[:, ::-1]
-
-
-def _inputs(
-    legacy: np.random.RandomState, covariance: Matrix, count: int, tokens: int
-) -> Float[np.ndarray, "P T D"]:
-    """Return the inputs in float32, drawn in float64 as published, a chunk of sequences at a time."""
-    dim = len(covariance)
-    x = np.empty((count, tokens, dim), dtype=np.float32)
-    chunks = tqdm(range(0, count, CHUNK), "draws", delay=1, disable=None, leave=False)
-    for first in chunks:
-        part = x[first : first + CHUNK]
-        flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
-        part[:] = flat.reshape(part.shape)
-    return x
 
 
 def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:

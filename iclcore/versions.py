@@ -11,13 +11,9 @@ from iclcore import __version__
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages; that of iclcore ends in a digest of its files."""
-    return dict(_versions())
-
-
-@cache
-def _versions() -> dict[str, str]:
     packages = {name: _version(name) for name in PACKAGES}
     own = f"{__version__}+{_digest(Path(__file__).parent)}"
     return {"python": platform.python_version(), "iclcore": own, **packages}

@@ -406,4 +406,7 @@ def test_a_row_has_the_columns_that_the_page_reads_and_leads_to_its_run(tmp_path
     for row in rows:
         history = History.from_npz(tmp_path / "out" / file.format(worst=row["run"]))
         assert float(row["loss"]) == history.loss[-1] and row["first_rise"] == ""
-        assert (row["seed"], row["rank"]) == (str(history.seed), str(history.model.rank))
+        assert (row["seed"], row["rank"]) == (
+            str(history.settings["seed"]),
+            str(history.model.rank),
+        )

@@ -206,15 +206,11 @@ class History:
         """Return the run in an npz file, or raise DamagedFile."""
         arrays = read_npz(path)
         with reading(path, "npz file of a run"):
-            record = json.loads(arrays.pop("record").item())
-            fields: dict[str, Any] = {group: {} for group in GROUPS}
-            for key, array in arrays.items():
-                group, _, name = key.partition("/")
-                if name:
-                    fields[group][name] = array
-                else:
-                    fields[key] = array
-            return cls._read(record, **fields)
+            fields: dict[str, Any] = {name: arrays[name] for name in ("steps", "kept")}
+            for group in GROUPS:
+                names = [name for name in arrays if name.startswith(f"{group}/")]
+                fields[group] = {name.partition("/")[2]: arrays[name] for name in names}
+            return cls._read(json.loads(arrays["record"].item()), **fields)
 
     @classmethod
     def _read(cls, record: dict, **arrays: Any) -> "History":

@@ -175,8 +175,7 @@ MODELS = {model.__name__: model for model in (MergedAttention, SeparateAttention
 def trainable(name: str, value: object) -> Model:
     """Check that the value is one of MODELS. A subclass would be trained without what it adds."""
     if type(value) not in MODELS.values():
-        takes = f"takes {' or '.join(MODELS)} (see iclcore.models.MODELS)"
-        raise BadValue(name, f"{takes}, not {type(value).__name__}")
+        raise BadValue(name, f"takes {' or '.join(MODELS)}, not {type(value).__name__}")
     return value
 
 

@@ -40,16 +40,6 @@ class Features:
         tokens = self.dim + self.outputs
         return self.dim if self.cubic else tokens * (tokens + 1) // 2
 
-    @cached_property
-    def pair(self) -> Int[np.ndarray, "A B"]:
-        """The number of the pair that each entry of S belongs to."""
-        if self.cubic:
-            return np.arange(self.dim)[:, None]
-        a, b = np.triu_indices(self.dim + self.outputs)
-        pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
-        pair[a, b] = pair[b, a] = np.arange(len(a))
-        return pair
-
     @property
     def size(self) -> int:
         """The number F of features."""
@@ -58,8 +48,19 @@ class Features:
     @cached_property
     def places(self) -> Int[np.ndarray, "2 pairs"]:
         """An (a, b) for each pair, as indices into S. (Cached because every batch needs it.)"""
-        a, b = np.unravel_index(np.unique(self.pair, return_index=True)[1], self.pair.shape)
-        return np.stack([a, b + self.dim + self.outputs - self.pair.shape[1]])
+        size = self.dim + self.outputs
+        if self.cubic:
+            return np.stack([np.arange(self.dim), np.full(self.dim, size - 1)])
+        return np.stack(np.triu_indices(size))
+
+    @cached_property
+    def pair(self) -> Int[np.ndarray, "A B"]:
+        """The number of the pair that each entry of S belongs to; for a cubic model only the last column."""
+        if self.cubic:
+            return np.arange(self.dim)[:, None]
+        pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
+        pair[*self.places] = pair[*self.places[::-1]] = np.arange(self.pairs)
+        return pair
 
 
 def features(model: Model, dim: int, outputs: int) -> Features:

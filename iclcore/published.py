@@ -6,8 +6,8 @@ this file follows that order, the float32 of the code and the order of its sums:
 the last bit of a number decides how a run ends.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
@@ -15,48 +15,19 @@ from jaxtyping import Float
 from iclcore import checks
 from iclcore.checks import BadValue, enough_to_whiten, fits_in_memory, instance, whole
 from iclcore.extras import needs
-from iclcore.models import Layer, Model, Weights
+from iclcore.models import Model, Weights
 from iclcore.task import Matrix, RegressionTask, Sequences
 
 with needs("torch"):
     import torch
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Published(Sequences):
-    """The training set of a published run, with its test sets and with the initial weights of each model.
-
-    ``task`` has the eigenvectors that were drawn. The W that in-weight sequences have in common is not that
-    of the task: it is only in the labels.
-    """
-
-    tests: dict[str, Sequences] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Starts:
-    """A function that returns the initial weights which the published code gives a model.
-
-    The code draws the data before the weights, so all models share one training set. ``state`` is the state
-    of PyTorch's generator between the two. (A class, because a cluster can pickle it.)
-    """
-
-    dim: int
-    outputs: int
-    state: torch.Tensor
-
-    def __call__(self, model: Model) -> Weights:
-        generator = torch.Generator()
-        generator.set_state(self.state)
-        weights = _weights(model.layers(self.dim, self.outputs), generator)
-        return model.enter_subspace(weights, self.dim)
-
-
-def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
+def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Sequences:
     """Return the training set of the published run with this seed, with ``test`` sequences in each test set.
 
-    The test sets are ``in_weight`` and ``in_context``; with ``test`` 0 there are none. The task's own seed
-    plays no part: the published code draws the eigenvectors and the common W from the seed of the run.
+    The ``tests`` are ``in_weight`` and ``in_context``; with ``test`` 0 there are none. The task's own seed
+    plays no part: the published code draws the eigenvectors and the common W from the seed of the run. The
+    eigenvectors are in the ``task`` of the result; the common W is only in the labels.
     """
     instance("task", task, RegressionTask)
     if task.basis is not None or task.noise:
@@ -99,8 +70,8 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     train = draw(sequences, task.in_context)
     of_tests = {"in_weight": 0.0, "in_context": 1.0} if test else {}
     tests = {name: Sequences(**draw(test, in_context)) for name, in_context in of_tests.items()}
-    starts = Starts(task.dim, task.outputs, generator.get_state())
-    return Published(**train, tests=tests, starts=starts)
+    starts = partial(_start, task.dim, task.outputs, generator.get_state())
+    return Sequences(**train, tests=tests, starts=starts)
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Matrix, Matrix]:
@@ -127,12 +98,15 @@ def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
     return torch.stack(white, dim=2)
 
 
-def _weights(layers: Sequence[Layer], generator: torch.Generator) -> Weights:
-    """Return the published initial weights.
+def _start(dim: int, outputs: int, state: torch.Tensor, model: Model) -> Weights:
+    """Return the initial weights which the published code gives a model.
 
-    The code first creates every matrix as a torch.nn.Linear, whose default draw it throws away, and then
-    draws each matrix again, some of them twice (``Layer.draws``).
+    The code draws the data before the weights, so all models share one training set. ``state`` is the state
+    of PyTorch's generator between the two. The code first creates every matrix as a torch.nn.Linear, whose
+    default draw it throws away, and then draws each matrix again, some of them twice (``Layer.draws``).
     """
+    generator, layers = torch.Generator(), model.layers(dim, outputs)
+    generator.set_state(state)
     for layer in layers:
         for _ in range(layer.count):
             torch.empty(layer.shape).uniform_(generator=generator)
@@ -144,4 +118,4 @@ def _weights(layers: Sequence[Layer], generator: torch.Generator) -> Weights:
                 matrix = torch.empty(layer.shape).normal_(std=layer.std, generator=generator)
             matrices.append(matrix)
         weights[layer.name] = torch.stack(matrices).double().numpy()
-    return weights
+    return model.enter_subspace(weights, dim)

@@ -52,7 +52,8 @@ class Sequences:
 
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
     each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if
-    that is known. For a published draw, ``starts`` returns the initial weights of a model.
+    that is known. For a published draw, ``starts`` returns the initial weights of a model, and ``tests`` are
+    its test sets.
     """
 
     x: ArrayLike
@@ -61,6 +62,7 @@ class Sequences:
     every_length: bool = False
     task: "RegressionTask | None" = None
     starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
+    tests: dict[str, "Sequences"] = field(default_factory=dict, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class Sequences:
         if y.ndim == 2:
             y = y[:, :, None]
         if x.ndim != 3 or x.shape[1] < 2 or not x.size:
-            raise BadValue("x", f"takes the shape (P, T, D) with T at least 2, not {x.shape}")
+            raise BadValue("x", f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}")
         if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.size:
             takes = f"takes the shape (P, T) or (P, T, O), with x.shape {x.shape}"
             raise BadValue("y", f"{takes}, not {y.shape}")

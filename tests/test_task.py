@@ -40,7 +40,7 @@ X, Y = np.ones((5, 3, 2)), np.ones((5, 3))
         ("x", X + 0j, Y, "takes an array of real numbers, not array"),
         ("x", X[0], Y, r"takes the shape \(P, T, D\) .*, not \(3, 2\)"),
         ("x", X[:0], Y[:0], "takes the shape"),
-        ("x", X[:, :1], Y[:, :1], "with T at least 2"),
+        ("x", X[:, :1], Y[:, :1], "at least 2 tokens"),
         ("x", X[:, :, :0], Y, "takes the shape"),
         ("x", X * np.nan, Y, "takes finite numbers"),
         ("y", X, Y[:, :2], r"takes the shape \(P, T\) or \(P, T, O\), .*, not \(5, 2, 1\)"),

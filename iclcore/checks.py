@@ -94,7 +94,7 @@ def numbers(name: str, value: Any) -> np.ndarray:
 def enough_to_whiten(name: str, sequences: int, dim: int) -> None:
     """Check that the covariance of so many task vectors has full rank, so that they can be whitened."""
     if 0 < sequences <= dim:
-        takes = f"takes more than {dim} sequences, to whiten vectors of that dimension"
+        takes = f"takes at least {dim + 1} sequences, to whiten vectors of dimension {dim}"
         raise BadValue(name, f"{takes}, not {sequences}")
 
 

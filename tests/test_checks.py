@@ -52,7 +52,7 @@ from iclcore.moments import features
         (lambda name, value: choice(name, value, ("one", "two")), "three", "one of one, two, not 'three'"),
         (numbers, [1, "a"], r"an array of real numbers, not \[1, 'a'\]"),
         (numbers, [1, np.nan], "finite numbers"),
-        (lambda name, value: enough_to_whiten(name, value, 4), 4, "more than 4 sequences"),
+        (lambda name, value: enough_to_whiten(name, value, 4), 4, "at least 5 sequences"),
         (lambda name, value: instance(name, value, Mapping), [1], "Mapping, not list"),
         (trainable, "attnM", "MergedAttention or SeparateAttention or CubicMLP, not str"),
         (trainable, Model(), "not Model"),

@@ -204,5 +204,5 @@ def test_whitening():
         # Solving multiplies the rounding of y by the condition number, and the square doubles it.
         within = 4 * np.finfo(np.float32).eps * np.linalg.cond(data.x).max()
         close(np.cov(own.T), np.eye(3), within=within)
-    with pytest.raises(ValueError, match="more than 3 sequences"):
+    with pytest.raises(ValueError, match="at least 4 sequences"):
         published.sample(task, 3)

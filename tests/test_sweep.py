@@ -98,7 +98,6 @@ def test_a_grid_is_refused_in_one_line(axes, line):
         ("steps", {"steps": 0}),
         ("lr", {"lr": np.nan}),
         ("seed", {"seed": -1}),
-        ("values", {"values": 1}),
         ("tests", {"tests": 3}),
         ("sequences", {"sequences": 3}),
         ("engine", {"engine": "fast"}),

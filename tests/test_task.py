@@ -38,7 +38,7 @@ X, Y = np.ones((5, 3, 2)), np.ones((5, 3))
         ("x", [[[1], [2, 3]]], Y, r"takes an array of real numbers, not \[\[\[1\]"),
         ("x", [["a"]], Y, r"takes an array of real numbers, not \[\['a'\]"),
         ("x", X + 0j, Y, "takes an array of real numbers, not array"),
-        ("x", X[0], Y, r"takes the shape \(P, T, D\) .*, not \(3, 2\)"),
+        ("x", X[0], Y, r"takes the shape \(P, T, D\), .*, not \(3, 2\)"),
         ("x", X[:0], Y[:0], "takes the shape"),
         ("x", X[:, :1], Y[:, :1], "at least 2 tokens"),
         ("x", X[:, :, :0], Y, "takes the shape"),

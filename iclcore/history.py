@@ -198,7 +198,8 @@ class History:
         arrays = {"steps": self.steps, "kept": self.kept}
         for group in GROUPS:
             arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}
-        record = json.dumps(self.record())
+        # the names of the arrays, because a zip has a checksum of each file but none of its directory
+        record = json.dumps(self.record() | {"arrays": list(arrays)})
         write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
 
     @classmethod
@@ -206,11 +207,13 @@ class History:
         """Return the run in an npz file, or raise DamagedFile."""
         arrays = read_npz(path)
         with reading(path, "npz file of a run"):
+            record = json.loads(arrays["record"].item())
+            expected = record.pop("arrays")
             fields: dict[str, Any] = {name: arrays[name] for name in ("steps", "kept")}
             for group in GROUPS:
-                names = [name for name in arrays if name.startswith(f"{group}/")]
+                names = [name for name in expected if name.startswith(f"{group}/")]
                 fields[group] = {name.partition("/")[2]: arrays[name] for name in names}
-            return cls._read(json.loads(arrays["record"].item()), **fields)
+            return cls._read(record, **fields)
 
     @classmethod
     def _read(cls, record: dict, **arrays: Any) -> "History":

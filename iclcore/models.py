@@ -135,13 +135,9 @@ class SeparateAttention(Attention):
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         size = dim + outputs
-        shape = (self.rank, size)
         std = self.init / np.sqrt(self.rank * size)  # so that |K| and |Q| start near init
-        return [
-            Layer("key", self.heads, shape, std),
-            Layer("query", self.heads, shape, std),
-            Layer("value", self.heads, (size, size), self.init, draws=2),
-        ]
+        parts = [Layer(name, self.heads, (self.rank, size), std) for name in ("key", "query")]
+        return [*parts, Layer("value", self.heads, (size, size), self.init, draws=2)]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         key = weights["key"]

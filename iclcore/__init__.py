@@ -28,9 +28,7 @@ __all__ = [name for name in (*_MODULE_OF, *_MODULES) if name != "published"]
 
 def __getattr__(name: str):
     if name in _MODULE_OF:
-        value = getattr(import_module(f"iclcore.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
+        return getattr(import_module(f"iclcore.{_MODULE_OF[name]}"), name)
     if name in _MODULES:
         return import_module(f"iclcore.{name}")
     raise AttributeError(f"module 'iclcore' has no attribute {name!r}")

@@ -38,53 +38,45 @@ def instance(name: str, value: Any, *classes: type) -> Any:
     return value
 
 
+def _check(allowed: bool, name: str, takes: str, value: Any) -> Any:
+    if not allowed:
+        raise BadValue(name, f"takes {takes}, not {shown(value)}")
+    return value
+
+
 def whole(name: str, value: Any, least: int = 1) -> Any:
     """Check that the value is a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise BadValue(name, f"takes a whole number of at least {least}, not {shown(value)}")
-    return value
+    integer = isinstance(value, Integral) and not isinstance(value, bool)
+    return _check(integer and value >= least, name, f"a whole number of at least {least}", value)
 
 
 def seed(name: str, value: Any) -> Any:
     """Check that the value is a seed that NumPy's and PyTorch's older generators take."""
-    if whole(name, value, least=0) >= 2**32:
-        raise BadValue(name, f"takes a whole number below 2^32, not {value}")
-    return value
-
-
-def switch(name: str, value: Any) -> Any:
-    """Check that the value is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise BadValue(name, f"takes True or False, not {shown(value)}")
-    return value
+    return _check(whole(name, value, least=0) < 2**32, name, "a whole number below 2^32", value)
 
 
 def positive(name: str, value: Any) -> Any:
     """Check that the value is a finite number above 0."""
-    if not (isinstance(value, Real) and 0 < value < inf):
-        raise BadValue(name, f"takes a finite number above 0, not {shown(value)}")
-    return value
+    allowed = isinstance(value, Real) and 0 < value < inf
+    return _check(allowed, name, "a finite number above 0", value)
 
 
 def least(name: str, value: Any, bound: float = 0) -> Any:
     """Check that the value is a finite number of at least ``bound``."""
-    if not (isinstance(value, Real) and bound <= value < inf):
-        raise BadValue(name, f"takes a finite number of at least {bound}, not {shown(value)}")
-    return value
+    allowed = isinstance(value, Real) and bound <= value < inf
+    return _check(allowed, name, f"a finite number of at least {bound}", value)
 
 
 def fraction(name: str, value: Any) -> Any:
     """Check that the value is a number from 0 to 1."""
-    if not (isinstance(value, Real) and 0 <= value <= 1):
-        raise BadValue(name, f"takes a number from 0 to 1, not {shown(value)}")
-    return value
+    allowed = isinstance(value, Real) and 0 <= value <= 1
+    return _check(allowed, name, "a number from 0 to 1", value)
 
 
 def choice(name: str, value: Any, choices: tuple) -> Any:
     """Check that the value is one of the words in ``choices``."""
-    if not isinstance(value, str) or value not in choices:
-        raise BadValue(name, f"takes one of {', '.join(choices)}, not {shown(value)}")
-    return value
+    allowed = isinstance(value, str) and value in choices
+    return _check(allowed, name, f"one of {', '.join(choices)}", value)
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -93,20 +85,17 @@ def numbers(name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
         array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf":
-        what = f"of {array.dtype}" if isinstance(value, np.ndarray) else shown(value)
-        raise BadValue(name, f"takes an array of real numbers, not {what}")
+    _check(array.dtype.kind in "biuf", name, "an array of real numbers", value)
     if not np.isfinite(array).all():
         raise BadValue(name, "takes finite numbers, not nan or inf")
     return array if array.dtype in (np.float32, np.float64) else array.astype(float)
 
 
-def enough_to_whiten(name: str, sequences: int, dim: int) -> int:
+def enough_to_whiten(name: str, sequences: int, dim: int) -> None:
     """Check that the covariance of so many task vectors has full rank, so that they can be whitened."""
     if 0 < sequences <= dim:
-        takes = f"takes at least {dim + 1} sequences, to whiten task vectors of dimension {dim}"
+        takes = f"takes at least {dim + 1} sequences, to whiten vectors of dimension {dim}"
         raise BadValue(name, f"{takes}, not {sequences}")
-    return sequences
 
 
 def fits_in_memory(name: str, size: int) -> None:
@@ -115,7 +104,5 @@ def fits_in_memory(name: str, size: int) -> None:
         return
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if size > memory:
-        takes = (
-            f"takes less: this needs {size / 1e9:.3g} GB, and the machine has {memory / 1e9:.3g}"
-        )
-        raise BadValue(name, takes)
+        sizes = f"{size / 1e9:.3g} GB, and the machine has {memory / 1e9:.3g}"
+        raise BadValue(name, f"takes less: this needs {sizes}")

@@ -69,29 +69,25 @@ def _token_moments(task: RegressionTask, labels: str):
         if labels == "noise":
             sigma[x, y] = sigma[y, x] = 0
             sigma[y, y] = np.eye(outputs)
-        pairs = np.einsum("ab,cd->abcd", sigma, sigma)
-        return sigma, pairs, np.einsum("eo,ab->eoab", task.shared, sigma), power
+        products = np.einsum("ab,cd->abcd", sigma, sigma)
+        return sigma, products, np.einsum("eo,ab->eoab", task.shared, sigma), power
 
     # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW + σ² I; odd orders of W vanish
     one, square = np.eye(outputs), cov @ cov
     trace, trace2 = np.trace(cov) + task.noise, np.trace(square)
     sigma = np.zeros((size, size))
     sigma[x, x], sigma[y, y] = cov, trace * one
-    pairs = np.zeros((size,) * 4)
-    pairs[x, x, x, x] = np.einsum("ab,cd->abcd", cov, cov)
-    pairs[x, x, y, y] = trace * np.einsum("ab,op->abop", cov, one)
-    pairs[y, y, x, x] = trace * np.einsum("ab,op->opab", cov, one)
+    products = np.einsum("ab,cd->abcd", sigma, sigma)
     for form, place in {
         "aocp": (x, y, x, y), "aopc": (x, y, y, x), "oacp": (y, x, x, y), "oapc": (y, x, y, x),
     }.items():  # fmt: skip
-        pairs[place] = np.einsum(f"ac,op->{form}", square, one)
-    pairs[y, y, y, y] = trace**2 * np.einsum("op,rs->oprs", one, one)
-    pairs[y, y, y, y] += trace2 * np.einsum("or,ps->oprs", one, one)
-    pairs[y, y, y, y] += trace2 * np.einsum("os,pr->oprs", one, one)
+        products[place] = np.einsum(f"ac,op->{form}", square, one)
+    products[y, y, y, y] += trace2 * np.einsum("or,ps->oprs", one, one)
+    products[y, y, y, y] += trace2 * np.einsum("os,pr->oprs", one, one)
     coupled = np.zeros((dim, outputs, size, size))
     coupled[:, :, x, y] = np.einsum("ea,op->eoap", cov, one)
     coupled[:, :, y, x] = np.einsum("ea,op->eopa", cov, one)
-    return sigma, pairs, coupled, float(trace)
+    return sigma, products, coupled, float(trace)
 
 
 def _gaussian_moment(cov: np.ndarray, *indices: np.ndarray) -> np.ndarray | float:

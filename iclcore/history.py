@@ -55,10 +55,12 @@ class History:
 
     def __repr__(self) -> str:
         """Return on one line what was run, how it ended, and where its loss first rose."""
+        parts = self.settings.items()
+        what = ", ".join(n if isinstance(value, dict) else f"{n}={value}" for n, value in parts)
         end = f"{self.ended} at step {self.steps[-1]:,}"
         loss = f"loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}"
         rise = "" if self.first_rise is None else f", first rising at step {self.first_rise:,}"
-        return f"History{short(self.settings)[:-1]}; {end}, {loss}{rise})"
+        return f"History({what}; {end}, {loss}{rise})"
 
     @property
     def first_rise(self) -> int | None:
@@ -89,11 +91,6 @@ class History:
         return self.floor_found
 
     @property
-    def seed(self) -> int | None:
-        """The seed of the run, if it had one."""
-        return self.settings.get("seed")
-
-    @property
     def task(self) -> Any:
         """The task that the sequences were drawn from; None if they were one's own arrays."""
         if "MultiTask" in self.settings:
@@ -117,14 +114,11 @@ class History:
         """Return the object whose class, one of these, is named in the settings."""
         for name in classes.keys() & self.settings:
             return classes[name](**self.settings[name])
-        classes_there = [name for name, value in self.settings.items() if isinstance(value, dict)]
-        raise ValueError(f"{what}: this run has none that is known here, only {classes_there}")
+        raise ValueError(f"{what}: this run has none that is known, only {list(self.settings)}")
 
     @property
     def lr(self) -> float:
         """The learning rate."""
-        if "lr" not in self.settings:
-            raise ValueError("lr: this run has no single learning rate, see its settings")
         return self.settings["lr"]
 
     @property
@@ -196,7 +190,8 @@ class History:
                     lines.append(line)
             rows = np.loadtxt(lines[1:], delimiter=",", ndmin=2)
             columns = dict(zip(lines[0].split(","), rows.T, strict=True))
-            return cls._read(record, columns.pop("step").astype(int), series=_grouped(columns))
+            steps = columns.pop("step").astype(int)
+            return cls._read(record, steps=steps, series=_grouped(columns))
 
     def to_npz(self, path: str | Path) -> None:
         """Write everything, weights included."""
@@ -213,38 +208,20 @@ class History:
         arrays = read_npz(path)
         with reading(path, "npz file of a run"):
             record = json.loads(arrays["record"].item())
-            groups: dict[str, Arrays] = {group: {} for group in GROUPS}
-            for key in record["arrays"]:
-                group, _, name = key.partition("/")
-                if name:
-                    groups[group][name] = arrays[key]
-            return cls._read(record, arrays["steps"], kept=arrays["kept"], **groups)
+            expected = record.pop("arrays")
+            fields: dict[str, Any] = {name: arrays[name] for name in ("steps", "kept")}
+            for group in GROUPS:
+                names = [name for name in expected if name.startswith(f"{group}/")]
+                fields[group] = {name.partition("/")[2]: arrays[name] for name in names}
+            return cls._read(record, **fields)
 
     @classmethod
-    def _read(cls, record: dict, steps: np.ndarray, series: Arrays, **arrays: Any) -> "History":
-        """Return the run of a record and arrays that were read, if these belong together."""
-        if "loss" not in series or not len(steps):
+    def _read(cls, record: dict, **arrays: Any) -> "History":
+        """Return the run of a record and of arrays that were read."""
+        if not len(arrays["series"]["loss"]):
             raise ValueError("there is no loss")
-        for name, array in series.items():
-            if len(array) != len(steps):
-                raise ValueError(f"{name} has {len(array)} rows, and there are {len(steps)} steps")
-        dicts = {name: dict(record.get(name, {})) for name in ("settings", "versions", "seconds")}
-        history = cls(series, steps=steps, floor_found=record.get("floor"), **dicts, **arrays)
-        history.engine, history.ended = record.get("engine", ""), record.get("ended", "finished")
-        return history
-
-
-def short(value: object) -> str:
-    """Return a setting as text, with four digits of each number."""
-    if isinstance(value, dict):
-        parts = (
-            f"{name}{short(v) if isinstance(v, dict) else f'={short(v)}'}"
-            for name, v in value.items()
-        )
-        return f"({', '.join(parts)})"
-    if isinstance(value, list):
-        return f"[{', '.join(map(short, value))}]"
-    return f"{value:.4g}" if isinstance(value, float) else repr(value)
+        fields = {"versions": {}, **record}
+        return cls(floor_found=fields.pop("floor", None), **fields, **arrays)
 
 
 def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:

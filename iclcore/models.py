@@ -9,14 +9,13 @@ plainly as possible; here is what training needs besides. Every linear attention
 The weights that enter the prediction are the factors of c: (W, v), or (K, Q, v) with W_h = Q_hᵀ K_h.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from iclcore.checks import BadValue, choice, instance, positive, switch, whole
+from iclcore.checks import BadValue, choice, positive, whole
 from iclcore.task import DIVISORS, Divisor
 
 Weights = dict[str, np.ndarray]
@@ -74,22 +73,21 @@ class Model:
         raise NotImplementedError
 
     def start(
-        self,
-        dim: int,
-        outputs: int = 1,
-        seed: int = 0,
-        draw: Callable[[Sequence[Layer]], Weights] | None = None,
-        answer_rows_only: bool = False,
+        self, dim: int, outputs: int = 1, seed: int = 0, answer_rows_only: bool = False
     ) -> Weights:
         """Return Gaussian initial weights in the paper's subspace: the weights that leave it are set to zero.
 
-        ``draw`` replaces the draw from ``seed``. With ``answer_rows_only`` the value matrices have only
-        their last rows, which are all that reaches the answer: at D = 1,000 the others take 8 MB a head.
+        With ``answer_rows_only`` the value matrices have only their last rows, which are all that reaches
+        the answer: at D = 1,000 the others take 8 MB a head.
         """
-        draw = draw or partial(_gaussian, seed=seed, last_rows=outputs if answer_rows_only else 0)
-        return self._enter_subspace(draw(self.layers(dim, outputs)), dim)
+        rng, weights = np.random.default_rng(seed), {}
+        for layer in self.layers(dim, outputs):
+            first = -outputs if answer_rows_only and layer.name == "value" else 0
+            drawn = [rng.standard_normal(layer.shape)[first:] for _ in range(layer.count)]
+            weights[layer.name] = layer.std * np.stack(drawn)
+        return self.enter_subspace(weights, dim)
 
-    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+    def enter_subspace(self, weights: Weights, dim: int) -> Weights:
         """Set the weights to zero, in place, that are zero in the paper."""
         return weights
 
@@ -97,11 +95,7 @@ class Model:
 class Attention(Model):
     """What attention with merged and with separate key and query has in common."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        switch("softmax", self.softmax)
-
-    def _enter_subspace(self, weights: Weights, dim: int) -> Weights:
+    def enter_subspace(self, weights: Weights, dim: int) -> Weights:
         """Let no score depend on the last label, and no answer on an input."""
         reads, *_, value = self.factors(weights, dim)
         reads[..., -1] = value[:, -1, :dim] = 0
@@ -118,10 +112,7 @@ class MergedAttention(Attention):
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         shape = (dim + outputs, dim + outputs)
-        return [
-            Layer("key_query", self.heads, shape, self.init),
-            Layer("value", self.heads, shape, self.init),
-        ]
+        return [Layer(name, self.heads, shape, self.init) for name in ("key_query", "value")]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         # The query's token has y = 0, and only the last `outputs` rows of a value reach the answer.
@@ -144,13 +135,9 @@ class SeparateAttention(Attention):
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         size = dim + outputs
-        shape = (self.rank, size)
         std = self.init / np.sqrt(self.rank * size)  # so that |K| and |Q| start near init
-        return [
-            Layer("key", self.heads, shape, std),
-            Layer("query", self.heads, shape, std),
-            Layer("value", self.heads, (size, size), self.init, draws=2),
-        ]
+        parts = [Layer(name, self.heads, (self.rank, size), std) for name in ("key", "query")]
+        return [*parts, Layer("value", self.heads, (size, size), self.init, draws=2)]
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         key = weights["key"]
@@ -183,32 +170,14 @@ MODELS = {model.__name__: model for model in (MergedAttention, SeparateAttention
 
 def trainable(name: str, value: object) -> Model:
     """Check that the value is one of MODELS. A subclass would be trained without what it adds."""
-    model = instance(name, value, *MODELS.values())
-    if type(model) not in MODELS.values():
-        added = f"add {type(model).__name__} to iclcore.models.MODELS if it is a model of its own"
-        raise BadValue(name, f"takes {' or '.join(MODELS)} itself, not a subclass: {added}")
-    return model
+    if type(value) not in MODELS.values():
+        raise BadValue(name, f"takes {' or '.join(MODELS)}, not {type(value).__name__}")
+    return value
 
 
 def copied(weights: Weights) -> Weights:
     """Return copies of all weights, because the engines move them in place."""
     return {name: array.copy() for name, array in weights.items()}
-
-
-def feature_count(model: Model, dim: int, outputs: int) -> int:
-    """Return the number of features in the model's moments (see ``moments.features``)."""
-    size = dim + outputs
-    return dim * (dim if model.cubic else size * (size + 1) // 2)
-
-
-def _gaussian(layers: Sequence[Layer], seed: int, last_rows: int = 0) -> Weights:
-    """Draw matrix after matrix, and keep of the values only so many last rows (0 keeps all)."""
-    rng, weights = np.random.default_rng(seed), {}
-    for layer in layers:
-        rows = slice(-last_rows if layer.name == "value" else 0, None)
-        drawn = [rng.standard_normal(layer.shape)[rows] for _ in range(layer.count)]
-        weights[layer.name] = layer.std * np.stack(drawn)
-    return weights
 
 
 def scoring(factors: Factors) -> np.ndarray:

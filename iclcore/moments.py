@@ -7,11 +7,10 @@ This is exact for a finite set too, and a step costs the same however many seque
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int
-from tqdm import tqdm
 
 from iclcore.checks import BadValue, choice, fits_in_memory
 from iclcore.gaussian import population_averages
@@ -27,18 +26,19 @@ CHUNK = 2000  # sequences whose features are in memory at a time: 6 MB at D = 8
 class Features:
     """The features φ: which entries S[a, b] they use, and where each stands.
 
-    S is symmetric, so S[a, b] and S[b, a] are one pair, with the number ``pair[a, b]``. Feature (d, pair)
-    stands at place d · pairs + pair.
+    Attention uses all of S, and a cubic model only β. S is symmetric, so S[a, b] and S[b, a] are one pair,
+    with the number ``pair[a, b]``. Feature (d, pair) stands at place d · pairs + pair.
     """
 
     dim: int
     outputs: int
-    pair: Int[np.ndarray, "A B"]
+    cubic: bool
 
-    @cached_property
+    @property
     def pairs(self) -> int:
         """The number of different entries of S."""
-        return int(self.pair.max()) + 1
+        tokens = self.dim + self.outputs
+        return self.dim if self.cubic else tokens * (tokens + 1) // 2
 
     @property
     def size(self) -> int:
@@ -48,22 +48,24 @@ class Features:
     @cached_property
     def places(self) -> Int[np.ndarray, "2 pairs"]:
         """An (a, b) for each pair, as indices into S. (Cached because every batch needs it.)"""
-        a, b = np.unravel_index(np.unique(self.pair, return_index=True)[1], self.pair.shape)
-        return np.stack([a, b + self.dim + self.outputs - self.pair.shape[1]])
+        size = self.dim + self.outputs
+        if self.cubic:
+            return np.stack([np.arange(self.dim), np.full(self.dim, size - 1)])
+        return np.stack(np.triu_indices(size))
+
+    @cached_property
+    def pair(self) -> Int[np.ndarray, "A B"]:
+        """The number of the pair that each entry of S belongs to; for a cubic model only the last column."""
+        if self.cubic:
+            return np.arange(self.dim)[:, None]
+        pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
+        pair[*self.places] = pair[*self.places[::-1]] = np.arange(self.pairs)
+        return pair
 
 
 def features(model: Model, dim: int, outputs: int) -> Features:
-    """Return the features of a model: all of S for attention, only β for a cubic model."""
-    return _features(model.cubic, dim, outputs)
-
-
-def _features(cubic: bool, dim: int, outputs: int) -> Features:
-    if cubic:
-        return Features(dim, outputs, np.arange(dim)[:, None])
-    a, b = np.triu_indices(dim + outputs)
-    pair = np.empty((dim + outputs, dim + outputs), dtype=int)
-    pair[a, b] = pair[b, a] = np.arange(len(a))
-    return Features(dim, outputs, pair)
+    """Return the features of a model."""
+    return Features(dim, outputs, model.cubic)
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,9 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
     task = first.task if all(part.task == first.task for _, part in parts) else None
 
     def mean(name: str):
-        return reduce(np.add, (weight / total * getattr(part, name) for weight, part in parts))
+        return sum(weight / total * getattr(part, name) for weight, part in parts)
 
-    return Moments(mean("gram"), mean("cross"), float(mean("power")), first.features, task)
+    return Moments(mean("gram"), mean("cross"), mean("power"), first.features, task)
 
 
 def coefficients(factors: Factors, layout: Features) -> Float[np.ndarray, "*stack O F"]:
@@ -176,15 +178,11 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     fits_in_memory("dim", 8 * layout.size**2)
     gram, cross = np.zeros((layout.size, layout.size)), np.zeros((layout.outputs, layout.size))
     power = 0.0
-    starts = tqdm(range(0, len(data), chunk), "moments", delay=1, disable=None, leave=False)
-    with np.errstate(over="ignore", invalid="ignore"):  # checked below
-        for start in starts:
-            for phi, target in featured(data[start : start + chunk], layout, model.divisor):
-                gram += phi.T @ phi  # NumPy sees that it is symmetric, which is half the work
-                cross += target.T @ phi
-                power += np.sum(target**2) / layout.outputs
-    if not (np.isfinite(gram).all() and np.isfinite(cross).all() and np.isfinite(power)):
-        raise BadValue("data", "takes smaller numbers: a mean of products of six is not finite")
+    for start in range(0, len(data), chunk):
+        for phi, target in featured(data[start : start + chunk], layout, model.divisor):
+            gram += phi.T @ phi  # NumPy sees that it is symmetric, which is half the work
+            cross += target.T @ phi
+            power += np.sum(target**2) / layout.outputs
     rows = len(data) * len(data.lengths)
     return Moments(gram / rows, cross / rows, float(power / rows), layout, data.task)
 
@@ -198,15 +196,13 @@ def of_population(task: RegressionTask, model: Model, labels: str | None = None)
     """
     if labels is not None:
         choice("labels", labels, LABELS)
-    return _of_population(task, model.cubic, model.divisor, labels)
+    return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)
 
 
 @lru_cache(maxsize=4)  # for runs that differ only in their start
 def _of_population(
-    task: RegressionTask, cubic: bool, divisor: Divisor, labels: str | None
+    task: RegressionTask, layout: Features, divisor: Divisor, labels: str | None
 ) -> Moments:
-    layout = _features(cubic, task.dim, task.outputs)
-
     def of(labels: str) -> Moments:
         return Moments(*population_averages(task, layout.places, divisor, labels), layout)
 

@@ -6,74 +6,39 @@ this file follows that order, the float32 of the code and the order of its sums:
 the last bit of a number decides how a run ends.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
-from tqdm import tqdm
 
 from iclcore import checks
 from iclcore.checks import BadValue, enough_to_whiten, fits_in_memory, instance, whole
 from iclcore.extras import needs
-from iclcore.models import Layer, Model, Weights
+from iclcore.models import Model, Weights
 from iclcore.task import Matrix, RegressionTask, Sequences
 
 with needs("torch"):
     import torch
 
-CHUNK = 1000  # sequences whose inputs are drawn, in float64, at a time
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Published(Sequences):
-    """The training set of a published run, with its test sets and with the initial weights of each model.
-
-    ``task`` has the eigenvectors that were drawn. The W that in-weight sequences have in common is not that
-    of the task: it is only in the labels.
-    """
-
-    tests: dict[str, Sequences] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Starts:
-    """A function that returns the initial weights which the published code gives a model.
-
-    The code draws the data before the weights, so all models share one training set. ``state`` is the state
-    of PyTorch's generator between the two. (A class, because a cluster can pickle it.)
-    """
-
-    dim: int
-    outputs: int
-    state: torch.Tensor
-
-    def __call__(self, model: Model) -> Weights:
-        generator = torch.Generator()
-        generator.set_state(self.state)
-        return model.start(self.dim, self.outputs, draw=lambda layers: _weights(layers, generator))
-
-
-def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Published:
+def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Sequences:
     """Return the training set of the published run with this seed, with ``test`` sequences in each test set.
 
-    The test sets are ``in_weight`` and ``in_context``; with ``test`` 0 there are none. The task's own seed
-    plays no part: the published code draws the eigenvectors and the common W from the seed of the run.
+    The ``tests`` are ``in_weight`` and ``in_context``; with ``test`` 0 there are none. The task's own seed
+    plays no part: the published code draws the eigenvectors and the common W from the seed of the run. The
+    eigenvectors are in the ``task`` of the result; the common W is only in the labels.
     """
     instance("task", task, RegressionTask)
-    if task.basis is not None:
-        raise BadValue(
-            "task", "takes no basis or covariance here: the published code draws its own"
-        )
-    if task.noise:
-        raise BadValue("task", "takes no noise here, because the published labels have none")
+    if task.basis is not None or task.noise:
+        raise BadValue("task", "takes no basis, covariance or noise in the published code")
     whole("sequences", sequences)
     checks.seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
     if task.in_context == 1:
         enough_to_whiten("sequences", sequences, task.dim)
-    tokens, size = task.context + 1, task.dim + task.outputs
-    fits_in_memory("sequences", 4 * (sequences + 2 * test) * tokens * size)
+    tokens = task.context + 1
+    fits_in_memory("sequences", 24 * max(sequences, test) * tokens * task.dim)
 
     # The order from here on is that of the published code.
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
@@ -86,29 +51,27 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     drawn_task = replace(task, spectrum=spectrum, basis=basis)
 
     def draw(count: int, in_context: float) -> dict:
-        x = torch.from_numpy(_inputs(legacy, covariance, count, task.context + 1))
+        inputs = legacy.multivariate_normal(np.zeros(task.dim), covariance, (count, tokens))
+        x = torch.from_numpy(inputs.astype(np.float32))
         x -= x.mean(dim=0)
         own = torch.randn(count, task.dim, task.outputs, generator=generator)
         if in_context == 1:
             y = torch.einsum("ptd,pdo->pto", x, _whiten(own))
         elif in_context == 0:
-            y = torch.randn(count, task.context + 1, task.outputs, generator=generator)
+            y = torch.randn(count, tokens, task.outputs, generator=generator)
             y[:, -1] = x[:, -1] @ shared
         else:
             first = int(count * in_context)  # the code rounds down: .29 of 100 is 28
             own[first:] = shared
             y = torch.einsum("ptd,pdo->pto", x, own)
-        arrays = {"x": x.numpy(), "y": y.numpy()}
-        for array in arrays.values():
-            array.flags.writeable = False  # so that it need not be copied
         of = replace(drawn_task, in_context=in_context)
-        return arrays | {"every_length": task.every_length, "task": of}
+        return {"x": x.numpy(), "y": y.numpy(), "every_length": task.every_length, "task": of}
 
     train = draw(sequences, task.in_context)
     of_tests = {"in_weight": 0.0, "in_context": 1.0} if test else {}
     tests = {name: Sequences(**draw(test, in_context)) for name, in_context in of_tests.items()}
-    starts = Starts(task.dim, task.outputs, generator.get_state())
-    return Published(**train, tests=tests, starts=starts)
+    starts = partial(_start, task.dim, task.outputs, generator.get_state())
+    return Sequences(**train, tests=tests, starts=starts)
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Matrix, Matrix]:
@@ -123,20 +86,6 @@ def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Ma
     return covariance / np.trace(covariance), basis[:, ::-1]
 
 
-def _inputs(
-    legacy: np.random.RandomState, covariance: Matrix, count: int, tokens: int
-) -> Float[np.ndarray, "P T D"]:
-    """Return the inputs in float32, drawn in float64 as published, a chunk of sequences at a time."""
-    dim = len(covariance)
-    x = np.empty((count, tokens, dim), dtype=np.float32)
-    chunks = tqdm(range(0, count, CHUNK), "draws", delay=1, disable=None, leave=False)
-    for first in chunks:
-        part = x[first : first + CHUNK]
-        flat = legacy.multivariate_normal(np.zeros(dim), covariance, part.shape[0] * tokens)
-        part[:] = flat.reshape(part.shape)
-    return x
-
-
 def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
     """Give the vectors of each output zero mean and unit unbiased covariance over the sequences."""
     own, white = own - own.mean(dim=0, keepdim=True), []
@@ -149,12 +98,15 @@ def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
     return torch.stack(white, dim=2)
 
 
-def _weights(layers: Sequence[Layer], generator: torch.Generator) -> Weights:
-    """Return the published initial weights.
+def _start(dim: int, outputs: int, state: torch.Tensor, model: Model) -> Weights:
+    """Return the initial weights which the published code gives a model.
 
-    The code first creates every matrix as a torch.nn.Linear, whose default draw it throws away, and then
-    draws each matrix again, some of them twice (``Layer.draws``).
+    The code draws the data before the weights, so all models share one training set. ``state`` is the state
+    of PyTorch's generator between the two. The code first creates every matrix as a torch.nn.Linear, whose
+    default draw it throws away, and then draws each matrix again, some of them twice (``Layer.draws``).
     """
+    generator, layers = torch.Generator(), model.layers(dim, outputs)
+    generator.set_state(state)
     for layer in layers:
         for _ in range(layer.count):
             torch.empty(layer.shape).uniform_(generator=generator)
@@ -166,4 +118,4 @@ def _weights(layers: Sequence[Layer], generator: torch.Generator) -> Weights:
                 matrix = torch.empty(layer.shape).normal_(std=layer.std, generator=generator)
             matrices.append(matrix)
         weights[layer.name] = torch.stack(matrices).double().numpy()
-    return weights
+    return model.enter_subspace(weights, dim)

@@ -60,7 +60,6 @@ class Plan:
         checks.whole("steps", self.steps)
         checks.positive("lr", self.lr)
         checks.seed("seed", self.seed)
-        checks.switch("values", self.values)
         checks.whole("tests", self.tests, least=0)
         if self.sequences is not None:
             checks.whole("sequences", self.sequences)

@@ -5,7 +5,7 @@ A model sees it as a matrix of T = N + 1 tokens (x, y), in which the query's y i
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -36,8 +36,7 @@ def divide_by(divisor: str, tokens: int) -> int:
 
 def read_only(array: np.ndarray) -> np.ndarray:
     """Return an array that nobody can change: the array itself if it is read-only already, else a copy."""
-    owner = array if array.base is None else array.base
-    if array.flags.writeable or getattr(owner, "flags", array.flags).writeable:
+    if array.flags.writeable or getattr(array.base, "flags", array.flags).writeable:
         array = array.copy(order="K")
         array.flags.writeable = False
     return array
@@ -53,7 +52,8 @@ class Sequences:
 
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
     each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if
-    that is known. For a published draw, ``starts`` returns the initial weights of a model.
+    that is known. For a published draw, ``starts`` returns the initial weights of a model, and ``tests`` are
+    its test sets.
     """
 
     x: ArrayLike
@@ -62,23 +62,18 @@ class Sequences:
     every_length: bool = False
     task: "RegressionTask | None" = None
     starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
+    tests: dict[str, "Sequences"] = field(default_factory=dict, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
 
     def __post_init__(self) -> None:
         x, y = numbers("x", self.x), numbers("y", self.y)
         if y.ndim == 2:
             y = y[:, :, None]
-        checks.switch("every_length", self.every_length)
-        if x.ndim != 3 or not x.shape[0] or x.shape[1] < 2 or not x.shape[2]:
-            takes = "takes the shape (P, T, D) with at least 2 tokens a sequence"
-            raise BadValue("x", f"{takes}, not {x.shape}")
-        if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.shape[2]:
-            takes = f"({x.shape[0]}, {x.shape[1]}) or ({x.shape[0]}, {x.shape[1]}, O)"
-            raise BadValue("y", f"takes the shape {takes}, as x has, not {y.shape}")
-        task = self.task
-        if task and (task.context + 1, task.dim) != x.shape[1:]:
-            takes = f"context {x.shape[1] - 1} and dim {x.shape[2]}, as x has"
-            raise BadValue("task", f"takes {takes}, not {task.context} and {task.dim}")
+        if x.ndim != 3 or x.shape[1] < 2 or not x.size:
+            raise BadValue("x", f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}")
+        if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.size:
+            takes = f"takes the shape (P, T) or (P, T, O), with x.shape {x.shape}"
+            raise BadValue("y", f"{takes}, not {y.shape}")
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
 
@@ -101,11 +96,6 @@ class Sequences:
         """The dimension O of the labels."""
         return self.y.shape[2]
 
-    @property
-    def context(self) -> int:
-        """The number N of labelled examples in a sequence."""
-        return self.x.shape[1] - 1
-
     @cached_property
     def digest(self) -> str:
         """A digest of the numbers, their shapes and their precision."""
@@ -116,16 +106,14 @@ class Sequences:
         return digest.hexdigest()[:16]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequences):
-            return NotImplemented
-        return (self.digest, self.task) == (other.digest, other.task)
+        same = isinstance(other, Sequences) and self.digest == other.digest
+        return same and self.task == other.task
 
     def __hash__(self) -> int:
-        return hash((self.digest, self.task))
+        return hash(self.digest)
 
     def __getitem__(self, part: slice) -> "Sequences":
-        kept = {name: getattr(self, name) for name in ("every_length", "task", "starts")}
-        return Sequences(self.x[part], self.y[part], **kept)
+        return replace(self, x=self.x[part], y=self.y[part])
 
     @property
     def lengths(self) -> range:
@@ -166,28 +154,25 @@ class RegressionTask:
     noise: float = 0.0
 
     def __post_init__(self) -> None:
-        named = isinstance(self.spectrum, str)
-        spectrum = self.spectrum if named else numbers("spectrum", self.spectrum)
-        if not named and spectrum.ndim != 1:
-            raise BadValue("spectrum", f"takes a law's name or eigenvalues, not {shown(spectrum)}")
-        if self.dim is None:
-            object.__setattr__(self, "dim", 4 if named else len(spectrum))
+        order = slice(None)
+        if isinstance(self.spectrum, str):
+            checks.choice("spectrum", self.spectrum, SPECTRA)
+            if self.dim is None:
+                object.__setattr__(self, "dim", 4)
+        else:
+            values = numbers("spectrum", self.spectrum)
+            fits = values.ndim == 1 and self.dim in (None, len(values))
+            if not fits or not (values > 0).all():
+                takes = f"takes a law's name or {self.dim or 'some'} eigenvalues above 0"
+                raise BadValue("spectrum", f"{takes}, not {shown(self.spectrum)}")
+            order = np.argsort(-values, kind="stable")
+            object.__setattr__(self, "spectrum", tuple(values[order].tolist()))
+            object.__setattr__(self, "dim", len(values))
         for name in ("dim", "context", "outputs"):
             whole(name, getattr(self, name))
         checks.fraction("in_context", self.in_context)
         checks.least("noise", self.noise)
         whole("seed", self.seed, least=0)
-        checks.switch("every_length", self.every_length)
-        order = slice(None)
-        if named:
-            checks.choice("spectrum", spectrum, SPECTRA)
-        elif len(spectrum) != self.dim:
-            raise BadValue("spectrum", f"takes {self.dim} eigenvalues, not {len(spectrum)}")
-        else:
-            for value in spectrum:
-                checks.positive("spectrum", float(value))
-            order = np.argsort(-spectrum, kind="stable")
-            object.__setattr__(self, "spectrum", tuple(spectrum[order].tolist()))
         if self.basis is not None:
             basis = numbers("basis", self.basis)
             gram = basis.T @ basis if basis.shape == (self.dim, self.dim) else 0
@@ -201,13 +186,9 @@ class RegressionTask:
     def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
         """Return the task whose inputs have this Λ; ``settings`` are the other fields."""
         covariance = numbers("covariance", covariance)
-        square = covariance.ndim == 2 and covariance.shape[0] == covariance.shape[1]
-        if not square or not np.allclose(covariance, covariance.T):
-            takes = f"takes a symmetric square matrix, not {shown(covariance)}"
-            raise BadValue("covariance", takes)
+        if covariance.shape != covariance.T.shape or not np.allclose(covariance, covariance.T):
+            raise BadValue("covariance", f"takes a symmetric matrix, not {shown(covariance)}")
         values, basis = np.linalg.eigh(covariance)
-        if not (values > 0).all():
-            raise BadValue("covariance", f"takes eigenvalues above 0, not {values.min():.3g}")
         return cls(spectrum=values, basis=basis, **settings)
 
     @property

@@ -17,8 +17,8 @@ from iclcore.checks import BadValue, instance, numbers, positive, shown, whole
 from iclcore.engines import ENGINES, choose
 from iclcore.engines.base import Engine
 from iclcore.history import History, describe
-from iclcore.models import Model, Weights, copied, feature_count, trainable
-from iclcore.moments import Data, Moments, averages
+from iclcore.models import Model, Weights, copied, trainable
+from iclcore.moments import Data, Moments, averages, features
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
@@ -165,7 +165,7 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
             raise BadValue("tests", f"{takes}, not {name!r}")
     if tests and engine == "population":
         raise BadValue("tests", "takes none with engine population: engine moments takes them")
-    size, accepted = feature_count(model, data.dim, data.outputs), ENGINES[engine].data
+    size, accepted = features(model, data.dim, data.outputs).size, ENGINES[engine].data
     for name, dataset in [("data", data), *tests.items()]:
         if not isinstance(dataset, accepted):
             takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"

@@ -11,15 +11,14 @@ from iclcore import __version__
 PACKAGES = ("numpy", "numba", "scipy", "torch")
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the packages; that of iclcore ends in a digest of its files."""
-    return dict(_versions())
-
-
-@cache
-def _versions() -> dict[str, str]:
     packages = {name: _version(name) for name in PACKAGES}
-    own = f"{__version__}+{_digest(Path(__file__).parent)}"
+    digest, folder = hashlib.sha256(), Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder).as_posix()}\\0".encode() + path.read_bytes())
+    own = f"{__version__}+{digest.hexdigest()[:12]}"
     return {"python": platform.python_version(), "iclcore": own, **packages}
 
 
@@ -28,11 +27,3 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:  # only some engines need torch
         return "none"
-
-
-def _digest(folder: Path) -> str:
-    """Return a digest of all Python files of the folder, with their names."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(f"{path.relative_to(folder).as_posix()}\\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]

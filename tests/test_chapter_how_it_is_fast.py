@@ -11,7 +11,7 @@ from iclbook.explorers import Speed
 from iclcore import MergedAttention, RegressionTask, SeparateAttention
 from iclcore.engines import MOST_FEATURES, choose
 from iclcore.engines.autograd import AutogradEngine, PublishedEngine
-from iclcore.models import feature_count
+from iclcore.moments import features
 
 said = recorded("how_it_is_fast")
 
@@ -48,7 +48,7 @@ def test_the_ratios_are_of_these_counts():
     first = counted(PublishedEngine, MergedAttention(8), RegressionTask())
     fourth = counted(PublishedEngine, SeparateAttention(9), RegressionTask(dim=8))
     moments = [
-        feature_count(model, dim, 1) ** 2 + 3 * heads * dim * (dim + 1) ** 2
+        features(model, dim, 1).size ** 2 + 3 * heads * dim * (dim + 1) ** 2
         for model, dim, heads in ((MergedAttention(8), 4, 8), (SeparateAttention(9), 8, 9))
     ]
     assert said("less(first) ,.0f") == round(5000 * 8 * first / moments[0])
@@ -66,8 +66,8 @@ def test_auto_leaves_moments_where_the_chapter_says():
     most = int(said("most_dim"))
     kinds = [choose(MergedAttention(), "auto", (dim, 1)) for dim in (most, most + 1)]
     assert kinds == ["moments", "autograd"]
-    assert said("features(dim)") == feature_count(MergedAttention(), 4, 1)
-    assert feature_count(MergedAttention(), most, 1) <= MOST_FEATURES
+    assert said("features(dim)") == features(MergedAttention(), 4, 1).size
+    assert features(MergedAttention(), most, 1).size <= MOST_FEATURES
 
 
 def test_both_curves_are_one():

@@ -335,7 +335,9 @@ def test_multihead(in_folder, capsys):
         assert "task 1: head 1, task 2: head 2, task 3: head 3" in said
         assert f"picture is in {engine}.png" in said
         history = History.from_csv(f"{engine}.csv")
-        assert len(history.loss) == 400 and history.seed == 1 and history.engine == engine
+        assert (
+            len(history.loss) == 400 and history.settings["seed"] == 1 and history.engine == engine
+        )
         # most of what a head learns of its task, and of the others hardly more than at its start
         done = history.series["omega"][-1] * history.series["mu"][-1]
         assert done.diagonal().min() > 0.6 and np.abs(done[~np.eye(3, dtype=bool)]).max() < 0.1

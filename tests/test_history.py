@@ -61,7 +61,6 @@ def test_a_run_comes_back_from_npz_and_csv(tmp_path):
         assert_same(back, run)
         np.testing.assert_array_equal(back.kept, run.kept)
         assert_same(History.from_csv(tmp_path / "run.csv"), run, groups=("series",))
-    assert History.from_npz(tmp_path / "run.npz").seed == 4
     assert len(os.listdir(tmp_path)) == 2
 
 
@@ -100,7 +99,7 @@ def test_a_csv_from_elsewhere_is_read(tmp_path):
 @pytest.mark.parametrize(
     "text",
     ["", "step,loss\n", "step,error\n0,1.0\n", "loss\n1.0\n", "step,loss\n0,one\n", "step,loss\n0,1.0\n1\n",
-     "# settings\nstep,loss\n0,1.0\n", "# settings: 1\nstep,loss\n0,1.0\n", "\0\xff"],
+     "# settings\nstep,loss\n0,1.0\n", "\0\xff"],
 )  # fmt: skip
 def test_a_csv_that_is_no_run_is_refused(text, tmp_path):
     (tmp_path / "run.csv").write_bytes(text.encode("latin-1"))
@@ -141,9 +140,8 @@ def test_the_repr_says_what_was_run_and_where_its_loss_first_rose():
     task = RegressionTask(dim=3, context=10, spectrum=(2 / 3, 1 / 4, 1 / 12))
     model = SeparateAttention(heads=3, init=0.05)
     falling, rising = (train(model, task, 2000, lr, seed=1) for lr in (0.05, 0.3))
-    assert "SeparateAttention(heads=3" in repr(falling) and "rising" not in repr(falling)
+    assert "SeparateAttention, " in repr(falling) and "rising" not in repr(falling)
     assert "lr=0.05; finished at step 1,999, loss 1 to" in repr(falling)
-    assert "spectrum=[0.6667, 0.25, 0.08333]" in repr(falling)
     assert f"first rising at step {rising.first_rise:,})" in repr(rising)
     assert rising.loss[rising.first_rise + 1] > rising.loss[rising.first_rise]
 
@@ -151,7 +149,7 @@ def test_the_repr_says_what_was_run_and_where_its_loss_first_rose():
 @pytest.mark.parametrize(
     "what, says",
     [("model", "this run has none"), ("optimizer", "this run has none"), ("predictors", "this run has none"),
-     ("lr", "no single learning rate"), ("value", "values=True")],
+     ("value", "values=True")],
 )  # fmt: skip
 def test_what_a_run_of_the_second_paper_has_not(what, says):
     run = History({"loss": np.ones(2)}, describe(MultiTask((2,), 5)) | {"schedule": [[1.0, 0.1]]})
@@ -177,7 +175,7 @@ def test_a_run_of_an_unknown_model_is_read_and_names_its_class(tmp_path, monkeyp
         train(Mine(), TASK, 3, 0.1).to_npz(tmp_path / "run.npz")
         assert History.from_npz(tmp_path / "run.npz").model == Mine()
     back = History.from_npz(tmp_path / "run.npz")
-    with pytest.raises(ValueError, match=r"model: this run has none that is known here, .*'Mine'"):
+    with pytest.raises(ValueError, match=r"model: this run has none that is known, .*'Mine'"):
         _ = back.model
     assert len(back.loss) == 3
 

@@ -169,7 +169,7 @@ def test_a_sweep_over_infinitely_many_sequences(tmp_path):
     runs = [*grid(PLAN, rank=(1, 20), seed=(0, 1)), small]
     swept = sweep(runs, tmp_path / "out")
     for run in runs:
-        alone = train(run.model, run.task, 30, 0.02, seed=run.seed)
+        alone = train(run.model, run.task, 30, 0.02, seed=run.settings["seed"])
         found = swept.history(run)
         np.testing.assert_array_equal(found.loss, alone.loss)
         assert found.engine == ("moments" if run is small else "population")

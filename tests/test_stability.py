@@ -114,4 +114,4 @@ def test_data_without_a_monotone_rate_are_refused():
         monotone_rate(MergedAttention(heads=1), zeros, 3)
     data = TASK.sample(5)
     with pytest.raises(ValueError, match="smaller numbers"):
-        monotone_rate(MergedAttention(heads=1), Sequences(1e60 * data.x, data.y), 3)
+        monotone_rate(MergedAttention(heads=1), Sequences(1e40 * data.x, data.y), 3)

@@ -98,7 +98,6 @@ def test_a_grid_is_refused_in_one_line(axes, line):
         ("steps", {"steps": 0}),
         ("lr", {"lr": np.nan}),
         ("seed", {"seed": -1}),
-        ("values", {"values": 1}),
         ("tests", {"tests": 3}),
         ("sequences", {"sequences": 3}),
         ("engine", {"engine": "fast"}),
@@ -406,4 +405,7 @@ def test_a_row_has_the_columns_that_the_page_reads_and_leads_to_its_run(tmp_path
     for row in rows:
         history = History.from_npz(tmp_path / "out" / file.format(worst=row["run"]))
         assert float(row["loss"]) == history.loss[-1] and row["first_rise"] == ""
-        assert (row["seed"], row["rank"]) == (str(history.seed), str(history.model.rank))
+        assert (row["seed"], row["rank"]) == (
+            str(history.settings["seed"]),
+            str(history.model.rank),
+        )

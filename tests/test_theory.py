@@ -38,7 +38,7 @@ def test_noise_adds_to_the_trace():
     assert (
         theory.rates(noisy)[0] == theory.rates(TASK)[0]
     ).all()  # so the waits do not depend on noise
-    with pytest.raises(ValueError, match="task takes no noise here"):
+    with pytest.raises(ValueError, match="task takes no basis, covariance or noise"):
         published.sample(noisy, 50)
 
 

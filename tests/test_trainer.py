@@ -244,7 +244,10 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
         (lambda: RegressionTask(in_context=1.2), "in_context takes a number from 0 to 1"),
         (lambda: RegressionTask(context=0), "context takes"),
         (lambda: RegressionTask(spectrum="pink"), "spectrum takes one of linear, power, white"),
-        (lambda: RegressionTask(dim=2, spectrum=(1.0,)), "spectrum takes 2 eigenvalues"),
+        (
+            lambda: RegressionTask(dim=2, spectrum=(1.0,)),
+            "spectrum takes a law.s name or 2 eigenvalues",
+        ),
         (lambda: train(MergedAttention(), TASK.sample(3), 0, 0.1), "steps takes"),
         (lambda: train(MergedAttention(), TASK.sample(3), 5, 0.0), "lr takes"),
         (

@@ -11,7 +11,7 @@ from iclcore.cli.flags import given, model_of, optimizer_of, task_of
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.files import read_npz
 from iclcore.history import History
-from iclcore.models import feature_count
+from iclcore.moments import features
 from iclcore.optimisers import PLAIN
 from iclcore.sweep import Plan, carry_out
 from iclcore.task import Sequences
@@ -73,7 +73,7 @@ def offer(plan: Plan) -> str:
     data, model = plan.data, plan.model
     step = data.x.size * model.heads
     if model.linear:
-        step = feature_count(model, data.dim, data.outputs) ** 2
+        step = features(model, data.dim, data.outputs).size ** 2
     if step * plan.steps > AFFORDABLE:
         return "with a smaller --epoch one is offered here"
     from iclcore.stability import monotone_rate

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from iclcore.checks import BadValue, choice, instance
-from iclcore.models import Model, feature_count
-from iclcore.moments import Moments
+from iclcore.models import Model
+from iclcore.moments import Moments, features
 from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
@@ -53,7 +53,7 @@ def choose(
     """
     choice("engine", engine, ("auto", *ENGINES))
     instance("optimizer", optimizer, GradientDescent, Adam)
-    size = feature_count(model, *sizes) if sizes and model.linear else 0
+    size = features(model, *sizes).size if sizes and model.linear else 0
     if engine == "auto" and model.linear:
         engine = "moments" if size <= MOST_FEATURES else "population" if task else "autograd"
     elif engine == "auto":

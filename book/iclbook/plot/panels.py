@@ -92,7 +92,7 @@ def titled(title: str, panel: Panel) -> Panel:
 
 def seeds(runs: Sequence[History]) -> list[str]:
     """What tells runs apart: their seeds, if they have one each."""
-    known = [run.seed for run in runs]
+    known = [run.settings.get("seed") for run in runs]
     alike = None in known or len(set(known)) < len(known)
     return [f"run {place}" if alike else f"seed {seed}" for place, seed in enumerate(known, 1)]
 

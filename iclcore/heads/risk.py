@@ -1,7 +1,7 @@
-"""How good the solution of multi-head softmax attention is: losses, bounds, other contexts, exact softmax.
+"""How good the solution of multi-head softmax attention is: losses, bounds, exact softmax.
 
-The formulas of the first two parts hold as long as softmax is not saturated, like those of
-``heads.theory``. ``softmax_moments`` and ``exact_loss`` hold at any sharpness; they use quadrature.
+The formulas of the first part hold as long as softmax is not saturated, like those of ``heads.theory``.
+``softmax_moments`` and ``exact_loss`` hold at any sharpness; they use quadrature.
 """
 
 from functools import lru_cache
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from scipy.special import gammaincinv  # importing scipy.stats for the χ distribution takes a second
 
 from iclcore.checks import BadValue, whole
-from iclcore.heads.theory import MultiTask, PerTask, Spectrum, check_shapes, water_filling
+from iclcore.heads.theory import MultiTask, PerTask, water_filling
 
 Curve, Grid = Float[np.ndarray, " points"], Float[np.ndarray, " grid"]
 
@@ -44,25 +44,6 @@ def debiased_linear_risk(task: MultiTask) -> PerTask:
     ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩, here with the best γ.
     """
     return task.s * (task.d * task.phi + 1) / (task.context + task.d * task.phi)
-
-
-def linear_attention_loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> PerTask:
-    """Return the exact loss of each task if attention weights are scores/L instead of a softmax.
-
-    It is s_i [(1 − M_ii)² + (φ_i/L) Σ_j d_j M_ij² + M_ii²/L] with M_ij = Σ_h μ_i^h ω_j^h. Except for the
-    last term this is ``theory.loss`` with the overlap Σ_j d_j ω_j^h ω_j^h' instead of its exponential.
-    """
-    check_shapes(task, omega, mu)
-    M = mu.T @ omega
-    own = M.diagonal()
-    variance = task.phi * (M**2 @ task.d) + own**2
-    return task.s * ((1 - own) ** 2 + variance / task.context)
-
-
-def linear_attention_risk(task: MultiTask) -> PerTask:
-    """Return the least ``linear_attention_loss`` of at least I heads, s (dφ + 1)/(L + dφ + 1)."""
-    depth = task.d * task.phi + 1
-    return task.s * depth / (task.context + depth)
 
 
 # --- Softmax at any sharpness -------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""The loops of the linear engine, compiled: features of sequences, and descent on moments.
+"""The compiled loops of the linear engine: features of sequences, and steps on moments or on batches.
 
-In descent the two indices (d, a) of W_h[d, a] and of c[d, a, b] are one axis, the last and the
-contiguous one, so that every inner loop is a vector loop. No loop may assume finite numbers (a run
-that diverges must be seen), hence the list of permitted float transformations.
+For the steps the two indices (d, a) of W_h[d, a] and of c[d, a, b] are one axis, the last and contiguous one,
+so that every inner loop is a vector loop. No loop may assume finite numbers, because a run that diverges has
+to be noticed; hence the list of permitted float transformations.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ REASSOCIATE = {"reassoc", "contract", "arcp", "nsz"}
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def fill_features(x, y, first, second, divisor, phi):
-    """φ = x_q[d] S[a, b] / divisor of each sequence; the query's own y counts as zero."""
+    """Set φ to x_q[d] S[a, b] / divisor for each sequence, where the query's own y counts as zero."""
     sequences, tokens, dim = x.shape
     outputs, pairs = y.shape[2], len(first)
     token, pair = np.zeros((dim + outputs, tokens)), np.empty(pairs)
@@ -36,14 +36,14 @@ def fill_features(x, y, first, second, divisor, phi):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def symmetric_product(a, x, y):
-    """y = a x for symmetric a, from its lower triangle alone, four rows at a time.
+    """Set y to a x for a symmetric a, of which only the lower triangle is read, four rows at a time.
 
-    The product is bound by reading a: half of it, read once, takes half the time of BLAS gemv.
+    Reading a is what takes time: half of a takes half the time of BLAS, which reads all of it.
     """
     n = len(x)
-    whole = n - n % 4
+    fours = n - n % 4
     y[:] = 0.0
-    for i in range(0, whole, 4):
+    for i in range(0, fours, 4):
         a0, a1, a2, a3 = a[i], a[i + 1], a[i + 2], a[i + 3]
         x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
         s0 = s1 = s2 = s3 = 0.0
@@ -58,7 +58,7 @@ def symmetric_product(a, x, y):
         y[i + 1] = s1 + a1[i] * x0 + a1[i + 1] * x1 + a2[i + 1] * x2 + a3[i + 1] * x3
         y[i + 2] = s2 + a2[i] * x0 + a2[i + 1] * x1 + a2[i + 2] * x2 + a3[i + 2] * x3
         y[i + 3] = s3 + a3[i] * x0 + a3[i + 1] * x1 + a3[i + 2] * x2 + a3[i + 3] * x3
-    for i in range(whole, n):
+    for i in range(fours, n):
         s, xi = 0.0, x[i]
         for j in range(i):
             s += a[i, j] * x[j]
@@ -67,8 +67,8 @@ def symmetric_product(a, x, y):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def collect(w, v, o, pair, c):
-    """c of output o:  c[pair] += Σ_h v_h[b] w_h[(d, a)]."""
+def form_coefficients(w, v, o, pair, c):
+    """Set c, of output o, to the sums over heads and over equal features of v_h[b] w_h[d, a]."""
     heads, rows = w.shape
     line = np.empty(rows)
     c[:] = 0.0
@@ -83,13 +83,13 @@ def collect(w, v, o, pair, c):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def spread(w, v, o, pair, pull, dw, dv):
-    """The gradient in c, carried to w (added up over outputs) and to v."""
+def add_factor_gradients(w, v, o, pair, dc, dw, dv):
+    """Turn the gradient dc in c, of output o, into those in w (added to dw) and in v_o (set)."""
     heads, rows = w.shape
     line = np.empty(rows)
     for b in range(v.shape[2]):
         for k in range(rows):
-            line[k] = pull[pair[b, k]]
+            line[k] = dc[pair[b, k]]
         for h in range(heads):
             scale, total = v[h, o, b], 0.0
             for k in range(rows):
@@ -99,8 +99,8 @@ def spread(w, v, o, pair, pull, dw, dv):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def compose(key, query, w):
-    """w_h = Q_hᵀ K_h, rows (d, a)."""
+def form_scoring(key, query, w):
+    """Set w_h to Q_hᵀ K_h, with its entries in the order (d, a)."""
     heads, rank, size = key.shape
     w[:] = 0.0
     for h in range(heads):
@@ -112,8 +112,8 @@ def compose(key, query, w):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def split(key, query, dw, dkey, dquery):
-    """dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
+def form_key_query_gradients(key, query, dw, dkey, dquery):
+    """Set the gradients in K_h and Q_h to Q_h dW_h and K_h dW_hᵀ."""
     heads, rank, size = key.shape
     dkey[:] = 0.0
     for h in range(heads):
@@ -127,8 +127,8 @@ def split(key, query, dw, dkey, dquery):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def move(theta, slope, mean, square, lr, rule, step):
-    """Step number ``step``, from 1 on, of the rule of an optimiser, as ``optimisers`` has it."""
+def optimizer_step(theta, slope, mean, square, lr, rule, step):
+    """Change the weights theta by step number ``step`` (from 1 on) of an optimizer of ``optimisers``."""
     adam, beta1, beta2, eps, decay = rule
     if adam:
         rate, scale = lr / (1 - beta1**step), 1 / np.sqrt(1 - beta2**step)
@@ -147,52 +147,52 @@ def move(theta, slope, mean, square, lr, rule, step):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def batch_slope(phi, target, o, c, pull):
-    """Σ r² of a batch, r = cᵀφ − y of output o, and Σ r φ."""
+def batch_error(phi, target, o, c, dc):
+    """Return Σ r² over a batch, where r = cᵀφ − y for output o, and set dc to Σ r φ."""
     total = 0.0
-    pull[:] = 0.0
+    dc[:] = 0.0
     for s in range(len(phi)):
         r = -target[s, o]
         for f in range(len(c)):
             r += c[f] * phi[s, f]
         total += r * r
         for f in range(len(c)):
-            pull[f] += r * phi[s, f]
+            dc[f] += r * phi[s, f]
     return total
 
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
-def descend(weights, slopes, flat, averages, batches, pair, lr, rule, taken, errors, values):
-    """As many steps as ``errors`` has rows, after ``taken``; returns how many were recorded.
+def train_linear(weights, slopes, vectors, moments, batches, pair, lr, rule, done, errors, values):
+    """Take as many steps as ``errors`` has rows, and return how many were recorded.
 
-    ``flat``: all weights in one line, their gradient, and what the rule keeps of it; ``weights`` (W, K, Q, v)
-    and ``slopes`` are views of the first two, but W of separate key and query. Row 0 of ``averages``, gram,
-    cross and power, is the training set, the others only measure; unless there are ``batches``, φ (steps,
-    rows, F) and targets (steps, rows, O), a batch a step: then all rows only measure. A step whose training
-    loss is not finite is the last one recorded.
+    ``vectors``: all weights, their gradient, and the two averages of the optimizer, each as one vector.
+    ``weights`` (W, K, Q, v) and ``slopes`` are views of the first two; W of a model with K and Q is not.
+    ``moments``: gram, cross and power of several sets. The first is trained on and the others only measure,
+    unless there are ``batches``: φ (steps, rows, F) and targets (steps, rows, O), with a batch for each step.
+    ``done``: the number of earlier steps. A loss that is not finite is the last one recorded.
     """
     w, key, query, v = weights
     dw, dkey, dquery, dv = slopes
-    gram, cross, power = averages
+    gram, cross, power = moments
     phi, target = batches
     outputs, size = v.shape[1], phi.shape[2]
-    c, product, pull = np.empty((outputs, size)), np.empty(size), np.empty(size)
+    c, product, dc = np.empty((outputs, size)), np.empty(size), np.empty(size)
     separate, fresh = key.shape[2] > 0, len(phi) > 0
     for step in range(len(errors)):
         if separate:
-            compose(key, query, w)
+            form_scoring(key, query, w)
         values[step] = v[:, -1, -1]
         dw[:] = 0.0
         for o in range(outputs):
-            collect(w, v, o, pair, c[o])
+            form_coefficients(w, v, o, pair, c[o])
         if fresh:
-            total, share = 0.0, 1 / (outputs * phi.shape[1])
+            total, mean = 0.0, 1 / (outputs * phi.shape[1])
             for o in range(outputs):
-                total += batch_slope(phi[step], target[step], o, c[o], pull)
+                total += batch_error(phi[step], target[step], o, c[o], dc)
                 for f in range(size):
-                    pull[f] *= 2 * share
-                spread(w, v, o, pair, pull, dw, dv)
-            errors[step, 0] = total * share
+                    dc[f] *= 2 * mean
+                add_factor_gradients(w, v, o, pair, dc, dw, dv)
+            errors[step, 0] = total * mean
         for m in range(len(power)):
             total = 0.0
             for o in range(outputs):
@@ -201,12 +201,12 @@ def descend(weights, slopes, flat, averages, batches, pair, lr, rule, taken, err
                     total += c[o, f] * (product[f] - 2 * cross[m, o, f])
                 if m == 0 and not fresh:
                     for f in range(size):
-                        pull[f] = 2 / outputs * (product[f] - cross[0, o, f])
-                    spread(w, v, o, pair, pull, dw, dv)
+                        dc[f] = 2 / outputs * (product[f] - cross[0, o, f])
+                    add_factor_gradients(w, v, o, pair, dc, dw, dv)
             errors[step, m + fresh] = power[m] + total / outputs
         if not np.isfinite(errors[step, 0]):
             return step + 1
         if separate:
-            split(key, query, dw, dkey, dquery)
-        move(*flat, lr, rule, taken + step + 1)
+            form_key_query_gradients(key, query, dw, dkey, dquery)
+        optimizer_step(*vectors, lr, rule, done + step + 1)
     return len(errors)

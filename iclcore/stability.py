@@ -11,7 +11,6 @@ import numpy as np
 
 from iclcore import moments
 from iclcore.checks import BadValue, instance, whole
-from iclcore.engines import choose
 from iclcore.engines.base import flat, parted
 from iclcore.models import Factors, Model, trainable
 from iclcore.moments import Data, Moments
@@ -83,7 +82,6 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
     if model.linear:
         from iclcore.engines.linear import gradient
 
-        choose(model, "moments", None if isinstance(data, Moments) else (data.dim, data.outputs))
         averages = moments.averages(data, model)
         return averages, lambda factors: gradient(factors, averages)
     instance("data", data, Sequences)

@@ -20,14 +20,8 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Executor,
-    Future,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -35,7 +29,6 @@ from functools import cache, cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import Event, Lock
-from types import SimpleNamespace
 
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
@@ -90,10 +83,8 @@ def _one_thread() -> Iterator[None]:
     """
     import scipy.linalg  # noqa: F401, because a limit holds for the libraries that are loaded
 
-    try:
+    with needs("cluster"):
         import torch
-    except ModuleNotFoundError:
-        torch = SimpleNamespace(get_num_threads=lambda: 1, set_num_threads=lambda number: None)
     threads = torch.get_num_threads()
     with threadpool_limits(1):
         torch.set_num_threads(1)
@@ -120,7 +111,7 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     with _lock:
         _worker_of_one_thread()
-    # Arrays come at odd addresses, where NumPy adds in another order: those of a copy do not.
+    # The arrays of a message lie at odd addresses, where NumPy adds in another order than in a copy.
     return carry_out(deepcopy(plan), lambda steps: None)
 
 
@@ -133,10 +124,8 @@ def _client(scheduler: str):
         if not other.submit(asyncio.run, _is_scheduler(scheduler)).result():
             takes = "takes the address of a Dask scheduler, as tcp://HOST:PORT; none answers at"
             raise BadValue("scheduler", f"{takes} {scheduler}")
-    for part in (
-        "client",
-        "batched",
-    ):  # that the scheduler is gone is told in one line, by the sweep
+    # A sweep says in one line that the scheduler is gone; Dask would say it in many.
+    for part in ("client", "batched"):
         logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
     return Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
 
@@ -261,15 +250,15 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
                     pending[pool.submit(task, plan)] = plan
                 if not pending:
                     return
-                for future in wait(pending, LOOK_SECONDS, FIRST_COMPLETED).done:
+                done, _ = futures.wait(pending, LOOK_SECONDS, futures.FIRST_COMPLETED)
+                for future in done:
                     _keep(pending.pop(future), future, swept)
                     bar.update()
             raise KeyboardInterrupt
         except (KeyboardInterrupt, CancelledError) as error:
             kept = len(swept.rows) - len(swept.ended("failed"))
-            line = (
-                f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}; run again to go on"
-            )
+            line = f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}; "
+            line += "run again to go on"
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(line) from None
             raise ClusterLost(f"the Dask scheduler at {scheduler} is gone: {line}") from None

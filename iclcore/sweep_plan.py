@@ -67,7 +67,9 @@ class Plan:
         for field in fields(self):
             plain = _with_plain_numbers(getattr(self, field.name), field.type)
             object.__setattr__(self, field.name, plain)
-        accepted = ENGINES[self.chosen_engine].data
+        task = None if self.own_data or self.drawn else self.data
+        sizes = self.data.dim, self.data.outputs
+        engine = choose(self.model, self.engine, sizes, task, self.optimizer)
         if self.drawn:
             checks.enough_to_whiten("tests", self.tests, self.data.dim)
             if self.data.in_context == 1:
@@ -76,8 +78,8 @@ class Plan:
             raise BadValue("tests", "takes 0 where the published code draws no sequences")
         elif self.own_data and self.sequences != Plan.sequences:
             raise BadValue("sequences", "goes with a task, of which so many are drawn")
-        elif not self.own_data and RegressionTask not in accepted:
-            raise BadValue("sequences", f"takes a number with engine {self.chosen_engine}")
+        elif task and RegressionTask not in ENGINES[engine].data:
+            raise BadValue("sequences", f"takes a number with engine {engine}")
 
     @property
     def own_data(self) -> bool:
@@ -93,13 +95,6 @@ class Plan:
     def drawn(self) -> bool:
         """True if the training sequences are drawn as the published code draws them."""
         return not self.own_data and self.sequences is not None
-
-    @property
-    def chosen_engine(self) -> str:
-        """The engine that trains this plan, which "auto" leaves open."""
-        task = None if self.own_data or self.drawn else self.data
-        sizes = self.data.dim, self.data.outputs
-        return choose(self.model, self.engine, sizes, task, self.optimizer)
 
     @property
     def draw(self) -> tuple:

@@ -237,11 +237,7 @@ def _problem(history: History, data: Data) -> str | None:
         problem = f"rose at step {history.first_rise}"
     else:
         return None
-    advice = "a smaller one"
-    if history.optimizer == PLAIN and "batch" not in history.settings:
-        advice += "; iclcore.stability.monotone_rate(model, data, steps) finds one"
-        if isinstance(data, RegressionTask):
-            advice = "less than iclcore.stability.stable_rate(task, model)"
-    if isinstance(data, Sequences) and data.starts and history.engine != "published":
+    advice = "iclcore.stability finds smaller ones"
+    if getattr(data, "starts", None) and history.engine != "published":
         advice += '; engine="published" repeats the authors\' run bit by bit'
-    return f"the loss {problem}, because lr = {history.lr:g} is too large: take {advice}"
+    return f"the loss {problem}, because lr = {history.lr:g} is too large: {advice}"

@@ -16,13 +16,13 @@ task
 models optimisers
 published
 modules
-loops moments
+loops gaussian moments
 history
 engines trainer
-stability
 theory
+stability
 heads
-sweep
+sweep_plan sweep
 cli __main__
 """
 LEVEL = {name: number for number, line in enumerate(LEVELS.split("\n")) for name in line.split()}

@@ -128,10 +128,10 @@ def test_names_change_with_every_setting_and_with_versions(monkeypatch):
 OWN = """
 from dataclasses import dataclass
 from iclcore.models import MODELS, MergedAttention
-from iclcore.modules import KINDS, Merged
+from iclcore.modules import MODULES, Merged
 
 class Base(Merged):
-    def weigh(self, scores):
+    def normalised(self, scores):
         return scores.relu()
 
 class Module(Base):
@@ -141,14 +141,14 @@ class Module(Base):
 class OwnAttention(MergedAttention):
     linear = False
 
-MODELS["OwnAttention"], KINDS[OwnAttention] = OwnAttention, Module
+MODELS["OwnAttention"], MODULES[OwnAttention] = OwnAttention, Module
 """
 
 
 def test_a_model_that_was_changed_is_trained_anew(in_folder, monkeypatch):
     """The torch module, here a base class of it, changes the numbers as much as a setting does."""
     monkeypatch.setattr(models, "MODELS", models.MODELS.copy())
-    monkeypatch.setattr(modules, "KINDS", modules.KINDS.copy())
+    monkeypatch.setattr(modules, "MODULES", modules.MODULES.copy())
     monkeypatch.setattr("sys.path", [str(in_folder), *sys.path])
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     losses, reused = [], []

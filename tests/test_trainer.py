@@ -130,19 +130,19 @@ def test_floor_is_computed_when_it_is_asked_for(monkeypatch):
 def test_divergence_ends_the_run():
     model = MergedAttention(heads=4, init=0.3)
     for engine in ("auto", "autograd"):
-        with pytest.warns(UserWarning, match="stopped being finite at step .*monotone_rate"):
+        with pytest.warns(UserWarning, match="stopped being finite at step"):
             history = train(model, TASK.sample(30), 5000, 5.0, engine=engine)
         assert history.ended == "diverged" and len(history.loss) < 5000
         assert np.isfinite(history.loss[:-1]).all() and not np.isfinite(history.loss[-1])
 
 
-def test_a_warning_names_a_formula_for_the_rate_on_infinitely_many_sequences():
+def test_a_rate_that_is_too_large_by_the_formula_diverges_and_one_below_it_does_not():
     """A task of trace 3, where the README's rate is too large."""
     task = RegressionTask.of_covariance(np.diag([1.5, 1.0, 0.5]), context=31)
     model, lr = SeparateAttention(heads=3), 0.05
     rate = stable_rate(task, model)
     assert rate < lr / 4
-    with pytest.warns(UserWarning, match="lr = 0.05 is too large: take less than .*stable_rate"):
+    with pytest.warns(UserWarning, match="lr = 0.05 is too large: iclcore.stability"):
         train(model, task, 20_000, lr)
     assert train(model, task, 20_000, 0.9 * rate).ended == "finished"
 
@@ -156,18 +156,18 @@ def test_a_warning_names_the_step_at_which_the_loss_rises():
     assert history.loss[step + 1] > history.loss[step]
     assert (np.diff(history.loss[: step + 1]) <= 0).all()
     (message,) = (str(each.message) for each in warned)
-    assert f"rose at step {step}," in message and "monotone_rate" in message
+    assert f"rose at step {step}," in message
     assert message.endswith('engine="published" repeats the authors\' run bit by bit')
-    with pytest.warns(UserWarning, match="rose at step .* finds one$"):
+    with pytest.warns(UserWarning, match="rose at step .* finds smaller ones$"):
         train(model, draw, 2000, 0.1, engine="published")
 
 
-def test_no_advice_about_the_rate_of_another_optimizer():
+def test_the_loss_may_rise_under_another_optimizer():
     """With momentum a loss that rises is no sign of instability."""
     model, data = MergedAttention(heads=4, init=0.3), TASK.sample(30)
     history = train(model, data, 400, 0.02, optimizer=GradientDescent(momentum=0.9))  # no warning
     assert (np.diff(history.loss) > 1e-6).any()
-    with pytest.warns(UserWarning, match="take a smaller one$"):
+    with pytest.warns(UserWarning, match="stopped being finite"):
         train(model, data, 5000, 5.0, optimizer=GradientDescent(momentum=0.5))
 
 

@@ -20,8 +20,8 @@ from iclcore.extras import MissingExtra
 def main(argv: list[str] | None = None) -> int:
     """Carry out one command and return its exit status."""
     options = read(sys.argv[1:] if argv is None else argv)
-    run = import_module(f"iclcore.cli.{options.module}").run
-    return attempt(lambda: run(options), options.parser)
+    command = f"iclcore.cli.{options.module}"
+    return attempt(lambda: import_module(command).run(options), options.parser)
 
 
 def attempt(act: Callable[[], int], parser: Parser) -> int:

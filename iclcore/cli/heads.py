@@ -54,7 +54,7 @@ def task_of(options: argparse.Namespace) -> MultiTask:
         fixed = {"heads": tasks, "signal": None, "width": None, "engine": "full"}
         for name in given(options, *fixed):
             if getattr(options, name) != fixed[name]:
-                raise BadValue(name, f"takes {fixed[name]} with --start published")
+                raise BadValue(name, "takes its default with --start published")
     if options.dim not in (None, sum(dims)):
         raise BadValue("dim", f"takes {sum(dims)}, the sum of --dims, not {options.dim}")
     return MultiTask(dims, options.context, options.signal, options.noise)

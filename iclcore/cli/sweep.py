@@ -45,12 +45,9 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
         name, _, values = axis.partition("=")
         action = parser._option_string_actions.get(f"--{name}")
         if action is None or action.nargs == 0 or not values:
-            raise BadValue(
-                "grid", f"takes FLAG=VALUES of flags of train, between blanks, not {axis!r}"
-            )
-        if action in axes or any(
-            word.split("=")[0] in action.option_strings for word in options.rest
-        ):
+            raise BadValue("grid", f"takes FLAG=VALUES between blanks, not {axis!r}")
+        fixed = {word.split("=")[0] for word in options.rest}
+        if action in axes or fixed & set(action.option_strings):
             raise BadValue("grid", f"has --{name}, which has another value elsewhere")
         axes[action] = axis_values(values)
     runs = math.prod(len(values) for values in axes.values())

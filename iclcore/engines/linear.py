@@ -6,7 +6,7 @@ The compiled loops are in ``iclcore.loops``.
 import numpy as np
 
 from iclcore.engines.base import Engine, flat, parted
-from iclcore.loops import descend
+from iclcore.loops import train_linear
 from iclcore.models import Factors, scoring, scoring_gradients
 from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
 
@@ -47,7 +47,7 @@ class MomentEngine(Engine):
         columns = len(self.averages[2]) + (len(self.batches[0]) > 0)
         errors = np.empty((steps, columns))
         values = np.empty((steps, len(self.views[-1])))
-        done = descend(
+        done = train_linear(
             tuple(self.factors), tuple(self.slopes), self.vectors, self.averages, self.batches,
             self.pair, self.lr, self.rule, self.done, errors, values,
         )  # fmt: skip

@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore.checks import BadValue, whole
-from iclcore.engines.autograd import one_torch_thread
 from iclcore.extras import needs
 from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
 from iclcore.heads.spectral import chunk_sizes, mean_and_error
@@ -230,6 +229,8 @@ def _train_by_sgd(
     """Train by SGD on the batches of ``draw``, on the loss that ``settings`` describe."""
     import torch
 
+    from iclcore.engines.autograd import one_torch_thread
+
     scale = settings.get("loss_scale", 1)
     weights = {
         name: torch.tensor(value, dtype=torch.float32, requires_grad=True)
@@ -263,6 +264,8 @@ def fresh_loss(
     """Return the loss of each task on ``count`` fresh sequences, and its standard error."""
     with needs("torch"):
         import torch
+
+        from iclcore.engines.autograd import one_torch_thread
 
     generator = torch.Generator().manual_seed(seed)
     tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}

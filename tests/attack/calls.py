@@ -106,7 +106,7 @@ CALLS = {
     "tasks of several heads": call(
         several.MultiTask, dims=st.lists(WHOLE, min_size=1, max_size=3),
         context=st.integers(2, 9), noise=NUMBER,
-        signal=st.one_of(NUMBER, st.lists(NUMBER, min_size=1, max_size=3)), dim=WHOLE),
+        signal=st.one_of(NUMBER, st.lists(NUMBER, min_size=1, max_size=3))),
     "covariances": call(
         RegressionTask.of_covariance,
         covariance=st.sampled_from([np.eye(2), [[2, 1], [1, 2]], np.ones((2, 2))])),

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from iclbook.theory.in_weight import equal_error_share
 from iclcore import MergedAttention, RegressionTask, train
 from iclcore.files import write_whole
-from iclcore.sweep.workers import Cores
+from iclcore.sweep import executor
 from iclcore.theory.in_weight import Errors, Populations, populations
 
 TABLE = Path(__file__).with_suffix(".npz")
@@ -46,9 +46,8 @@ def train_all(lengths=LENGTHS, shares=SHARES) -> Float[np.ndarray, "2 lengths sh
         found = [ends(parts, share) for share in shares]
         return [[errors[test] for errors in found] for test in TESTS]
 
-    with Cores() as cores:
-        rows = [cores.submit(row, length) for length in lengths]
-        return np.moveaxis([row.result() for row in rows], 0, 1)
+    with executor() as pool:
+        return np.moveaxis(list(pool.map(row, lengths)), 0, 1)
 
 
 def train_borders() -> Float[np.ndarray, "times lengths"]:
@@ -58,8 +57,8 @@ def train_borders() -> Float[np.ndarray, "times lengths"]:
         parts = kinds(length)
         return equal_error_share(lambda share: ends(parts, share, times * STEPS))
 
-    with Cores() as cores:
-        found = [[cores.submit(at, n, times) for n in BORDER_LENGTHS] for times in TIMES]
+    with executor() as pool:
+        found = [[pool.submit(at, n, times) for n in BORDER_LENGTHS] for times in TIMES]
         return np.array([[future.result() for future in line] for line in found])
 
 

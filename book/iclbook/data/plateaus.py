@@ -15,8 +15,7 @@ from jaxtyping import Float, Int
 from iclbook.measure import steps_near
 from iclcore import RegressionTask, SeparateAttention, published, theory
 from iclcore.files import write_whole
-from iclcore.sweep import Plan, grid, sweep
-from iclcore.sweep.workers import Cores
+from iclcore.sweep import Plan, executor, grid, sweep
 
 TABLE = Path(__file__).with_suffix(".csv")
 PLAN = Plan(
@@ -33,9 +32,8 @@ ALIKE = 10  # steps by which counts may differ between machines: a threshold on 
 def count(folder: str | Path, seeds=SEEDS) -> list[dict[str, int]]:
     """Steps that each run spends near each level of its own sample, a row a run."""
     swept = sweep(grid(PLAN, rank=RANKS, seed=tuple(seeds)), folder)
-    with Cores() as cores:
-        futures = {seed: cores.submit(own_levels, seed) for seed in seeds}
-        levels = {seed: future.result() for seed, future in futures.items()}
+    with executor() as pool:
+        levels = dict(zip(seeds, pool.map(own_levels, seeds), strict=True))
     rows = []
     for run in swept.runs.values():
         spent = steps_near(swept.history(run).loss, levels[run.seed], NEAR)

@@ -21,7 +21,7 @@ from iclbook.measure import drop_times
 from iclcore import RegressionTask, SeparateAttention, theory, train
 from iclcore.files import write_whole
 from iclcore.models import Weights
-from iclcore.sweep.workers import Cluster, Cores
+from iclcore.sweep import executor
 
 TABLE = Path(__file__).with_suffix(".npz")
 STARTS, EVERY, CHUNK = 10_000, 10, 200
@@ -152,24 +152,19 @@ def told(submit: Callable[..., Any]) -> dict[str, list[Any]]:
 
 
 def main(scheduler: str | None = None) -> None:
-    with Cluster(scheduler) if scheduler else Cores() as workers:
+    with executor(scheduler=scheduler) as pool:
         asked = {
             f"{what.__name__}_{dim}": [
-                workers.submit(what, dim, seeds) for seeds in chunks(STARTS, step)
+                pool.submit(what, dim, seeds) for seeds in chunks(STARTS, step)
             ]
             for dim in SETTINGS
             for what, step in ((simulated, 1), (predicted, EVERY))
         }
-        asked |= told(workers.submit)
-        parts = {}
-        for future, outcome in workers.outcomes([f for each in asked.values() for f in each]):
-            if isinstance(outcome, Exception):
-                raise outcome
-            parts[future] = outcome
-    arrays = {
-        name: np.concatenate([parts[future] for future in futures]).astype(np.float16)
-        for name, futures in asked.items()
-    }
+        asked |= told(pool.submit)
+        arrays = {
+            name: np.concatenate([future.result() for future in futures]).astype(np.float16)
+            for name, futures in asked.items()
+        }
     write_whole(TABLE, lambda file: np.savez_compressed(file, **arrays))
     print(f"{TABLE.name}: {len(SETTINGS) * STARTS:,} runs")
 

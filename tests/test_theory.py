@@ -374,5 +374,7 @@ def test_refusals():
         theory.white_course(TASK, 1e-3, np.array([1.0]))
     with pytest.raises(ValueError, match="between 0 and"):
         theory.head_course(TASK, 1, np.array([1.0]), 5.0)
+    with pytest.raises(ValueError, match="s0 takes a start of at least"):
+        theory.head_course(TASK, 1, np.array([1.0]), 1e-310)
     with pytest.raises(ValueError, match="c0 takes a finite number above 0"):
         theory.white_course(RegressionTask(spectrum="white"), 0.0, np.array([1.0]))

@@ -31,6 +31,7 @@ from iclcore.moments import Data, Moments, averages, of_matrix, rates
 from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 
 Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
+SMALLEST = 1e-300  # a head's start over its limit: 1/x and 4/x must still be floats
 
 
 # -- fixed points ---------------------------------------------------------------------------------
@@ -157,7 +158,10 @@ def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor 
     with np.errstate(over="ignore"):  # times long after the end, and starts far above c*
         exponent = -4 * a * np.asarray(time, dtype=float)
         c = end * (start / (end * np.exp(exponent) - start * np.expm1(exponent)))
-        return task.label_power - c * (2 * a - b * c)
+        loss = task.label_power - c * (2 * a - b * c)
+    if not np.isfinite(loss).all():
+        raise BadValue("c0", f"takes a start whose loss a float holds, not {c0!r}")
+    return loss
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
@@ -223,6 +227,8 @@ def head_course(
         s0, time = end / 2, np.asarray(time, dtype=float) - half_at
     if not 0 < s0 < end:
         raise BadValue("s0", f"takes a start between 0 and {end:.6g}, not {s0!r}")
+    if s0 < SMALLEST * end:
+        raise BadValue("s0", f"takes a start of at least {SMALLEST * end:.6g}, not {s0!r}")
     with np.errstate(over="ignore"):  # times long after the end
         elapsed = 2 * a * end * np.asarray(time, dtype=float)
     first = escape_integral(s0 / end)
@@ -264,7 +270,12 @@ def escape_time(task: RegressionTask, component: int, s0: float, divisor: Diviso
     The growth ṡ = 2 a_d s² is hyperbolic, so a plateau lasts in proportion to 1/s₀, and not to ln(1/s₀).
     """
     a, _ = rates(task, divisor)
-    return float(1 / (2 * a[_component(task, component)] * positive("s0", s0)))
+    d = _component(task, component)
+    with np.errstate(over="ignore"):
+        time = float(1 / (2 * a[d] * positive("s0", s0)))
+    if not np.isfinite(time):
+        raise BadValue("s0", f"takes a start whose time a float holds, not {s0!r}")
+    return time
 
 
 def conserved(

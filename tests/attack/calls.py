@@ -43,7 +43,9 @@ ODD = st.sampled_from(
 )  # fmt: skip
 WHOLE = st.integers(1, 4)
 # what a formula is given is of the right type: of another, Python's own error says so
-FLOATS = st.sampled_from([-1.0, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-12, 0.5, 1.0, 7.0])
+FLOATS = st.sampled_from(
+    [-1.0, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e-320, 1e308, 1e-12, 0.5, 1.0, 7.0]
+)
 START = st.sampled_from(
     [None, {}, 1.0, {"key": 1.0}, MergedAttention().start(2), SeparateAttention().start(4)]
 )

@@ -19,13 +19,13 @@ FOURTH = (RegressionTask(dim=8), SeparateAttention(heads=9, init=5e-3), 80_000, 
 
 
 def published_run(case: tuple) -> dict:
-    """Data, moments and descent of a published linear run."""
+    """Return the seconds that a published linear run takes for its data, its moments and its steps."""
     task, model, sequences, steps, lr = case
     seconds = {}
     clock = time.perf_counter()
     draw = published.sample(task, sequences)
     seconds["data"] = time.perf_counter() - clock
-    of_sequences(draw[:64], model)  # what is compiled is not counted
+    of_sequences(draw[:64], model)  # so that compiling does not count
     clock = time.perf_counter()
     moments = of_sequences(draw, model)
     seconds["moments"] = time.perf_counter() - clock
@@ -38,14 +38,14 @@ def published_run(case: tuple) -> dict:
 
 
 def memory() -> float:
-    """Gigabytes that this process has held at most, on Linux."""
+    """Return the most gigabytes that this process has held, on Linux."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def against_naive(case: tuple, row: dict, times: int) -> dict:
-    """What the naive step, timed here and now, would take for a published run, and how many times more."""
+    """Return the time of a published run by the naive step, which is timed here, and the ratio of the two."""
     task, model, sequences, steps, lr = case
     draw = published.sample(task, sequences)
     naive = step_seconds(model, draw.starts(model), draw, lr, times)
@@ -58,7 +58,7 @@ def against_naive(case: tuple, row: dict, times: int) -> dict:
 
 
 def softmax(sequences: int) -> dict:
-    """The first published command with --softmax: naive, plain torch on the query's row, fused."""
+    """Return the seconds of a step of the first published command with --softmax, computed in three ways."""
     task, model = FIRST[0], MergedAttention(heads=8, init=1e-6, softmax=True)
     draw = published.sample(task, sequences)
     naive = step_seconds(model, draw.starts(model), draw, 1e-3, 5)
@@ -80,14 +80,14 @@ def softmax_step(model: Model, start: Weights, data: Sequences, steps: int) -> f
 
 
 def step_time(model: Model, moments: Moments, steps: int) -> float:
-    """Seconds a compiled step, from a start that stays finite."""
+    """Return the seconds of a step on moments, from a start whose run stays finite."""
     start = model.start(moments.features.dim, len(moments.cross))
     descent = MomentEngine(model, start, moments, [], 1e-4)
     return best_seconds(lambda: descent.advance(steps), 7) / steps
 
 
 def against_blas() -> list[dict]:
-    """A step against one BLAS matrix-vector product of gram's size."""
+    """Compare a step with one BLAS matrix-vector product of the size of gram."""
     rows = []
     for dim, heads in ((4, 5), (8, 9)):
         moments = of_population(RegressionTask(dim=dim), SeparateAttention())
@@ -101,7 +101,7 @@ def against_blas() -> list[dict]:
 
 
 def moments_against_rank_k(sequences: int) -> dict:
-    """Moments of D = 8 data against one BLAS rank-k update of the same size."""
+    """Compare the moments of D = 8 data with one BLAS rank-k update of the same size."""
     data, model = RegressionTask(dim=8).sample(sequences), SeparateAttention()
     data = type(data)(data.x.astype(np.float32), data.y.astype(np.float32))
     taken = best_seconds(lambda: of_sequences(data, model), 2)
@@ -110,7 +110,7 @@ def moments_against_rank_k(sequences: int) -> dict:
 
 
 def growth(quick: bool) -> dict[str, list[dict]]:
-    """Cost in P, N, D, H and R, over decades: of moments, of a step on them, of a softmax step."""
+    """Return how the cost of moments, of a step on them and of a softmax step grows with each size."""
     decades = {
         "P": (100, 1000, 10_000, *(() if quick else (100_000,))),
         "N": (3, 10, 31, 100, 310),

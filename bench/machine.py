@@ -1,4 +1,4 @@
-"""The machine's own limit: what BLAS, memory and the vector units do here."""
+"""The limits of the machine: how fast BLAS, memory and the vector units are."""
 
 import numpy as np
 from numba import njit, prange
@@ -16,14 +16,14 @@ def _products(a, x, y, times):
 
 
 def matrix_vector(size: int, times: int = 3000) -> float:
-    """Seconds of a BLAS matrix-vector product, called without Python in between."""
+    """Return the seconds of a BLAS matrix-vector product, called without Python in between."""
     a, x, y = np.random.default_rng(0).standard_normal((size, size)), np.ones(size), np.empty(size)
     _products(a, x, y, 1)
     return best_seconds(lambda: _products(a, x, y, times), 5) / times
 
 
 def rank_k(sequences: int, size: int) -> float:
-    """Seconds of φᵀφ, φ (sequences, size) in float64: BLAS syrk."""
+    """Return the seconds of φᵀφ for φ (sequences, size) in float64: BLAS syrk."""
     phi = np.random.default_rng(0).standard_normal((sequences, size))
     return best_seconds(lambda: phi.T @ phi, 2)
 
@@ -35,7 +35,7 @@ def _stream(a, b, c):
 
 
 def bandwidth() -> float:
-    """Bytes a second of a triad over arrays far larger than the caches, both cores."""
+    """Return the bytes a second, on all cores, of a sum over arrays far larger than the caches."""
     a, b, c = (np.ones(20_000_000) for _ in range(3))
     return 3 * a.nbytes / best_seconds(lambda: _stream(a, b, c), 5)
 

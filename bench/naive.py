@@ -1,4 +1,4 @@
-"""What is measured against: a step as the published code computes it.
+"""The step that others are compared with: one as the published code computes it.
 
 It forms all N + 1 rows of attention for every head, although the loss reads the last row only.
 """
@@ -14,13 +14,13 @@ from iclcore.task import Sequences
 def step_seconds(
     model: Model, weights: Weights, data: Sequences, lr: float, times: int = 3
 ) -> float:
-    """Seconds of one full-batch step, the best of ``times`` after a first one."""
+    """Return the seconds of one full-batch step: the best of ``times``, after a first one."""
     descent = PublishedEngine(model, weights, data, [], lr)
     return best_seconds(lambda: descent.advance(1), times)
 
 
 def best_seconds(action: Callable, times: int) -> float:
-    """The shortest time of an action, after one that is not counted: what the machine can do."""
+    """Return the shortest time of an action, after a first one that does not count."""
     taken = []
     for _ in range(times + 1):
         clock = time.perf_counter()

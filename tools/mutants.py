@@ -42,7 +42,7 @@ IMPORTED = "hypothesis jaxtyping numba pytest scipy.integrate scipy.optimize sci
 REACH = "MUTANTS_REACH"
 KEPT = ROOT / "_build" / "mutants.json"
 SECOND = "multihead spectral"
-ENGINES = "moments descent compiled lanes population query_row softmax"
+ENGINES = "moments loops engines/linear engines/population engines/softmax"
 DEFAULT = ["theory/*", *f"{SECOND} {ENGINES}".split()]
 # tests of pages, records, commands and servers: a formula has nearer ones
 APART = """browser/* *chapter* *book* *pages* *rendered* *project* *prose* *claims* *install* *serve* *cli*

@@ -16,9 +16,7 @@ from iclcore.models import Factors, Model, scoring, scoring_gradients
 from iclcore.task import Sequences, divide_by
 
 WIDTH = 128  # sequences in a block: its arrays stay in the cache
-FOUR = (
-    4 * WIDTH
-)  # numbers of four tokens, which are taken at a time: a sum over four is stored once
+FOUR = 4 * WIDTH  # tokens go four at a time, because one sum over four is stored once
 POWERS = Chebyshev.interpolate(np.exp2, 5, [-0.5, 0.5]).convert(kind=Polynomial).coef  # to 2e-7
 C0, C1, C2, C3, C4, C5 = POWERS.astype(np.float32)
 ZERO, ONE, HALF, LOWEST = np.array([0, 1, 0.5, -126], dtype=np.float32)
@@ -51,7 +49,7 @@ class QueryRow:
             sequences, n, size = tokens.shape
             divisor, query = divide_by(model.divisor, n), tokens[:, -1, : data.dim]
             fours = np.pad(tokens, [(0, 0), (0, -n % 4), (0, 0)]).reshape(sequences, -1, 4, size)
-            blocks = _blocks(fours.swapaxes(2, 3))  # (blocks, fours, E, 4, WIDTH)
+            blocks = _blocks(fours.swapaxes(2, 3))  # (blocks, fours of tokens, E, 4, WIDTH)
             blocks = blocks.reshape(*blocks.shape[:3], FOUR)
             self.lengths.append((blocks, _blocks(query), _blocks(answers * divisor), n, divisor))
 
@@ -99,12 +97,13 @@ def power_of_two(x):
 
 
 @njit(cache=True, fastmath=REASSOCIATE)
-def add_scores(tokens, x, p):
-    """Add x_h·token_m to p_h(m)."""
+def form_scores(tokens, x, p):
+    """Set p_h(m) to x_h·token_m."""
     fours, size, _ = tokens.shape
     x, p = x.reshape((-1, size, WIDTH)), p.reshape((-1, fours, FOUR))
     for four in range(fours):
         for h in range(len(p)):
+            p[h, four] = ZERO
             for e in range(size):
                 for k in range(WIDTH):
                     for m in range(0, FOUR, WIDTH):
@@ -148,27 +147,22 @@ def add_sums(x, y, sums):
 def query_row(w, v, tokens, query, answers, n, divisor, dw, dv):
     """Return the sum of squared errors, and add half its gradients in w and v to dw and dv.
 
-    w is (H, E, D), v (O, H, E), tokens (blocks, fours, E, FOUR), query (blocks, D, WIDTH); the answers
-    (blocks, O, WIDTH) are multiplied by the divisor already.
+    w is (H, E, D), v (O, H, E), tokens (blocks, fours, E, FOUR) and query (blocks, D, WIDTH). The answers
+    (blocks, O, WIDTH) are multiplied by the divisor, so that no prediction has to be divided.
     """
     heads, size, dim = w.shape
-    by_row, by_column = (heads * size, dim), (len(v), heads * size)
-    w, dw, v, dv = (
-        w.reshape(by_row),
-        dw.reshape(by_row),
-        v.reshape(by_column),
-        dv.reshape(by_column),
-    )
-    u, context, pull = zeros((len(w), WIDTH)), zeros((len(w), WIDTH)), zeros((len(w), WIDTH))
-    p, slope = zeros((heads, n + -n % 4, WIDTH)), zeros((heads, n + -n % 4, WIDTH))
+    rows, padded = heads * size, n + -n % 4
+    w, dw = w.reshape((rows, dim)), dw.reshape((rows, dim))
+    v, dv = v.reshape((-1, rows)), dv.reshape((-1, rows))
+    u, context, pull = zeros((rows, WIDTH)), zeros((rows, WIDTH)), zeros((rows, WIDTH))
+    p, slope = zeros((heads, padded, WIDTH)), zeros((heads, padded, WIDTH))
     error, top, mass = zeros((len(v), WIDTH)), zeros((WIDTH,)), zeros((WIDTH,))
     loss, weight = 0.0, np.float32(1 / divisor**2)
     for b in range(len(tokens)):
         u[:], context[:], pull[:], error[:] = ZERO, ZERO, ZERO, ZERO
-        p[:], slope[:] = ZERO, ZERO
         # score_h(m) = u_h·token_m with u_h = W_hᵀ x_q, and p is its softmax
         add_product(w, query[b], u)
-        add_scores(tokens[b], u, p)
+        form_scores(tokens[b], u, p)
         for h in range(heads):
             top[:], mass[:] = p[h, 0], ZERO
             for m in range(1, n):
@@ -189,10 +183,10 @@ def query_row(w, v, tokens, query, answers, n, divisor, dw, dv):
         error -= answers[b]
         loss += weight * np.sum(error.astype(np.float64) ** 2)
         error *= weight
-        # back: the pull on context_h is error·v_h, and that on score_h(m) is the slope of the softmax
+        # ∂/∂context_h = error·v_h is the pull;  ∂/∂score_h(m) = p_h(m) (pull_h·token_m − its mean under p_h)
         add_sums(error, context, dv)
         add_product(v.T, error, pull)
-        add_scores(tokens[b], pull, slope)
+        form_scores(tokens[b], pull, slope)
         for h in range(heads):
             mass[:] = ZERO
             for m in range(n):

@@ -31,9 +31,9 @@ def test_linear_attention_lies_on_its_formula():
 def test_softmax_makes_the_same_compromise():
     assert said('softmax["all"][1]') < said('softmax["one"][1]')
     for k in ("all", "one"):  # a matrix fixed for shorter contexts: no softmax goes to zero
-        assert said(f'distant["{k}"][1000]') > 3 * said("theory.best_at(one, [1000])[0]")
+        assert said(f'distant["{k}"][1000]') > 3 * said("context_length.best_at(one, [1000])[0]")
     mean = [said(f'cost("{k}", range(1, context + 1)).mean()') for k in ("all", "one")]
-    assert said("theory.best_at(one, range(1, context + 1)).mean()") < mean[0] < mean[1]
+    assert said("context_length.best_at(one, range(1, context + 1)).mean()") < mean[0] < mean[1]
     # with one example both matrices are worse than zero, whose error is the trace, 1
     assert said('cost("one", [1])[0]') > said('cost("all", [1])[0]') > 1
-    assert np.all(np.array(said("theory.best_at(one, [1])[0]")) < 1)
+    assert np.all(np.array(said("context_length.best_at(one, [1])[0]")) < 1)

@@ -63,9 +63,9 @@ def test_waits_are_logarithmic_in_a_head_with_room():
     assert max(abs(power - 1) for power in powers) < 0.02
     measured = [said("np.polyfit(-np.log10(inits), waits[2], 1)[0][1] .2f")]
     measured += said("np.polyfit(-np.log10(inits), waits[3], 1)[0][1:] .2f")
-    predicted = [said("np.log(10) * theory.wait_slope(three, 1, 2, 'context') .2f")]
+    predicted = [said("np.log(10) * low_rank.wait_slope(three, 1, 2, 'context') .2f")]
     predicted += said(
-        "[np.log(10) * theory.wait_slope(three, m, 3, 'context') for m in (1, 2)] .2f"
+        "[np.log(10) * low_rank.wait_slope(three, m, 3, 'context') for m in (1, 2)] .2f"
     )
     ratios = [found / wanted for found, wanted in zip(measured, predicted, strict=True)]
     assert max(abs(ratio - 1) for ratio in ratios) < 0.02

@@ -5,7 +5,7 @@ import pytest
 from conftest import close, recorded
 
 from iclbook import measure
-from iclbook.theory import emergence
+from iclbook.theory import emergence, linear_heads
 from iclcore.heads import phases, risk, theory
 from iclcore.heads.theory import MultiTask
 
@@ -104,5 +104,5 @@ def test_half_and_half_has_a_quarter_of_softmax():
     way = said("half_way .0%")
     assert way == pytest.approx((half - linear) / (softmax - linear), abs=0.01)
     assert 0.25 < way < 0.3  # a little over a quarter: the loss rises slower than its noise
-    assert linear == pytest.approx(risk.linear_attention_risk(TASK).sum(), abs=0.006)
+    assert linear == pytest.approx(linear_heads.least_loss(TASK).sum(), abs=0.006)
     assert softmax == pytest.approx(risk.gradient_flow_risk(TASK).sum(), abs=0.006)

@@ -15,8 +15,8 @@ from traitlets import List, TraitError
 from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
+from iclbook.theory import beyond
 from iclcore import RegressionTask, theory
-from iclcore.heads import risk
 from iclcore.heads import theory as heads_theory
 
 CLASSES = [getattr(explorers, name) for name in explorers.__all__]
@@ -203,7 +203,7 @@ def of_optimality(asked):
 
 def of_beyond(asked):
     before, after = (
-        risk.length_generalisation(explorer.task(), [explorer.test]).item(0)
+        beyond.length_generalisation(explorer.task(), [explorer.test]).item(0)
         for explorer in (explorers.Beyond(), explorers.Beyond(**asked))
     )
     assert 0.4 < 1 - after / before < 0.6

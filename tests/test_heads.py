@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 from iclbook.measure import crossing
-from iclbook.theory import baselines, emergence, nonlinear
+from iclbook.theory import baselines, beyond, emergence, nonlinear
 from iclcore.heads import full_model, phases, risk, spectral, theory
 from iclcore.heads.schedule import learning_rates, walk_schedule
 from iclcore.heads.theory import MultiTask
@@ -537,7 +537,7 @@ def test_softmax_moments_and_regimes():
             near(sample.mean(), sample.std() / np.sqrt(len(sample)), exact)
     close(risk.softmax_moments(np.array([0.0]), 50), [[1 / 50], [1 / 50]])
     beta = np.array([0.5, 1.0, 2.0, 30.0])
-    found = risk.participation(beta, 100)
+    found = beyond.participation(beta, 100)
     close(found["exact"][1:3], [0.0255, 0.1263], within=5e-5)  # four decimals
     close(found["exponential"][1:3], np.exp([1, 4]) / 100)
     # E Σ e^{2βζ} / (Σ e^{βζ})² to first order in 1/L; the second order is 1e-4.
@@ -554,7 +554,7 @@ def test_softmax_moments_and_regimes():
 def test_length_generalisation():
     lengths = [50, 100, 200, 400, 1000]
     task = MultiTask((10,), 100, 1.0)
-    found = risk.length_generalisation(task, lengths)[:, 0]
+    found = beyond.length_generalisation(task, lengths)[:, 0]
     close(found[[0, 2, 3, 4]], [0.3818, 0.1297, 0.0877, 0.0625], within=5e-5)  # four decimals
     close(found[1], risk.gradient_flow_risk(task)[0])
     omega, mu = theory.limit(task)
@@ -866,7 +866,7 @@ REFUSALS = {
     "omega0 takes positive numbers for a race": lambda: phases.race(
         FIGURE_1, with_one_negative(START[0]), START[1]
     ),
-    "lengths takes contexts": lambda: risk.length_generalisation(ONE, [1]),
+    "lengths takes contexts": lambda: beyond.length_generalisation(ONE, [1]),
     "penalty takes numbers above 0": lambda: baselines.ridge_risk(0.5, 0.0),
     "schedule takes increasing times": lambda: learning_rates(((2, 0.1), (1, 0.1))),
     "schedule takes a finite number above 0": lambda: learning_rates(((2, 0.0),)),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import close
 
-from iclbook.theory import baselines, nonlinear
+from iclbook.theory import baselines, beyond, nonlinear
 from iclcore.heads import risk, spectral, theory
 from iclcore.heads.theory import MultiTask
 
@@ -19,7 +19,7 @@ def within(estimate, error, exact, sigmas=5):
 def test_lengths_are_the_limit_on_another_context():
     """At the length of the test, the loss is that of the limit learned at the length of training."""
     lengths = [2, 40, 200]
-    found = risk.length_generalisation(NOISY, lengths)
+    found = beyond.length_generalisation(NOISY, lengths)
     for row, length in zip(found, lengths, strict=True):
         test = MultiTask(NOISY.dims, length, NOISY.signal, NOISY.noise)
         close(row, theory.loss(test, *theory.limit(NOISY)))

@@ -7,9 +7,10 @@ import pytest
 from conftest import close
 
 from iclbook import measure
+from iclbook.theory import in_weight
 from iclcore import MergedAttention, RegressionTask, published, train
 from iclcore.moments import mix, of_population, of_sequences
-from iclcore.theory import in_weight
+from iclcore.theory.in_weight import optimum, populations, pull_matrix
 
 WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1e-6)
 
@@ -18,13 +19,11 @@ WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1
 @pytest.mark.parametrize("dim", [2, 5])
 def test_rates_of_unmixed_sequences(dim, spectrum):
     task = RegressionTask(dim=dim, context=300, spectrum=spectrum)
-    parts = in_weight.populations(task, MODEL)
+    parts = populations(task, MODEL)
     context, weights = in_weight.unmixed_rates(task)
-    close(np.linalg.norm(in_weight.pull_matrix(parts.in_context), 2), context)
+    close(np.linalg.norm(pull_matrix(parts.in_context), 2), context)
     # the query's own part of S is of order 1/N
-    close(
-        np.linalg.norm(in_weight.pull_matrix(parts.shared), 2) / weights, 1, within=2 / task.context
-    )
+    close(np.linalg.norm(pull_matrix(parts.shared), 2) / weights, 1, within=2 / task.context)
     if spectrum == "white":
         close(weights / context, 1 + dim)
 
@@ -32,9 +31,9 @@ def test_rates_of_unmixed_sequences(dim, spectrum):
 def test_a_mixture_has_the_averages_of_sequences_drawn_at_its_share():
     """So its floor is theirs too."""
     task = replace(WHITE, in_context=0.3)
-    mixture = in_weight.populations(WHITE, MODEL).mixture(0.3)
+    mixture = populations(WHITE, MODEL).mixture(0.3)
     close(mixture.gram, of_population(task, MODEL).gram)
-    close(mixture.loss(in_weight.optimum(mixture)), mixture.floor())
+    close(mixture.loss(optimum(mixture)), mixture.floor())
     sampled = of_sequences(task.sample(40_000, seed=1), MODEL)
     # four standard deviations of 0.0011 for 40,000 sequences, and 0.0003 by which a fit lowers its own loss
     close(mixture.floor(), sampled.floor(), within=0.005)
@@ -51,7 +50,7 @@ def test_a_mean_of_averages_has_a_task_only_if_all_its_parts_have_the_same():
 
 
 def test_the_floor_rises_with_the_share():
-    parts = in_weight.populations(WHITE, MODEL)
+    parts = populations(WHITE, MODEL)
     assert np.all(np.diff([parts.mixture(share).floor() for share in np.arange(1, 101) / 100]) > 0)
 
 
@@ -61,11 +60,11 @@ def test_the_escape_step_and_the_crossover_are_those_of_training():
     interpolation within the step adds 0.03. On either side of the crossover another test error falls
     first."""
     task = replace(WHITE, dim=2, context=10)
-    parts = in_weight.populations(task, MODEL)
+    parts = populations(task, MODEL)
     turn = in_weight.crossover_share(parts)
     for share, weights_first in ((turn - (1 - turn) / 8, True), (turn + (1 - turn) / 8, False)):
         mixture, small = parts.mixture(share), replace(MODEL, init=1e-8)
-        rate = 0.05 / np.linalg.norm(in_weight.pull_matrix(mixture), 2)
+        rate = 0.05 / np.linalg.norm(pull_matrix(mixture), 2)
         start = small.start(task.dim, seed=1)
         step = in_weight.escape_step(small, start, mixture, rate)
         run = train(small, mixture, int(1.3 * step), rate, start=start, tests=parts.tests)
@@ -75,7 +74,7 @@ def test_the_escape_step_and_the_crossover_are_those_of_training():
 
 
 def test_model_errors_are_those_that_a_run_records():
-    parts = in_weight.populations(replace(WHITE, context=5), MODEL)
+    parts = populations(replace(WHITE, context=5), MODEL)
     run = train(MODEL, parts.mixture(0.3), 301, 0.01, tests=parts.tests, snapshots=[300])
     weights = {name: array[0] for name, array in run.snapshots.items()}
     errors = parts.model_errors(MODEL, weights)
@@ -85,9 +84,9 @@ def test_model_errors_are_those_that_a_run_records():
 
 def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
     for length, least in ((1, 0.7), (4, 0.2), (20, 0.005)):
-        parts = in_weight.populations(replace(WHITE, context=length), MODEL)
+        parts = populations(replace(WHITE, context=length), MODEL)
         share = in_weight.optimum_border(parts)
-        errors = parts.errors(in_weight.optimum(parts.mixture(share)))
+        errors = parts.errors(optimum(parts.mixture(share)))
         close(
             errors["in_weight"], errors["in_context"], within=1e-6
         )  # the share is found to 2e-9, and the errors have slopes

@@ -3,7 +3,8 @@
 import numpy as np
 from conftest import close
 
-from iclcore.heads import full_model, phases, risk
+from iclbook.theory import linear_heads
+from iclcore.heads import full_model, phases
 from iclcore.heads.theory import MultiTask
 
 
@@ -20,17 +21,17 @@ def test_linear_attention_loss_against_drawn_contexts():
     tokens, query, answer = full_model.sequences(task, 40_000, torch.Generator().manual_seed(0))
     found = full_model.predict(weights, tokens, query, softmax=False)
     losses = (found - answer).square().double().numpy()
-    expected = risk.linear_attention_loss(task, omega, mu)
+    expected = linear_heads.loss(task, omega, mu)
     assert np.all(np.abs(losses.mean(0) - expected) < 5 * losses.std(0) / 200)
 
 
 def test_linear_attention_risk_is_the_least_loss():
     task = MultiTask((3, 5), context=20, signal=(1.0, 2.0), noise=0.3)
-    best_mu = 1 - risk.linear_attention_risk(task) / task.s
-    best = risk.linear_attention_loss(task, np.eye(2), np.diag(best_mu))
-    close(best, risk.linear_attention_risk(task))
+    best_mu = 1 - linear_heads.least_loss(task) / task.s
+    best = linear_heads.loss(task, np.eye(2), np.diag(best_mu))
+    close(best, linear_heads.least_loss(task))
     for step in (-1e-3, 1e-3):  # changes the loss by 1e-6, far above round-off
-        moved = risk.linear_attention_loss(task, np.eye(2), np.diag(best_mu) + step)
+        moved = linear_heads.loss(task, np.eye(2), np.diag(best_mu) + step)
         assert np.all(moved > best)
 
 

@@ -38,9 +38,9 @@ def test_the_wait_for_a_spare_row_is_logarithmic():
         run = train(model, task, int(horizon / lr), lr, seed=1)
         waits.append(np.diff(measure.drop_times(run, levels))[0])
     found = np.diff(waits)[0] / np.log(10)
-    value = theory.head_value(task, range(1, 2), "context")
+    value = low_rank.head_value(task, range(1, 2), "context")
     x = 2 * theory.rates(task, "context")[0][1] * value * lr
-    close(found * np.log1p(x) / x / theory.wait_slope(task, 1, 2, "context"), 1, within=5e-4)
+    close(found * np.log1p(x) / x / low_rank.wait_slope(task, 1, 2, "context"), 1, within=5e-4)
 
 
 def test_only_the_eigenvectors_of_the_same_head_set_the_wait():
@@ -57,7 +57,10 @@ def test_only_the_eigenvectors_of_the_same_head_set_the_wait():
         start = model.start(4, seed=0)
         for array in start.values():
             array[:] = 0
-        start["value"][:, -1, -1] = full, _ = theory.head_value(task, range(1, 3), "context"), size
+        start["value"][:, -1, -1] = full, _ = (
+            low_rank.head_value(task, range(1, 3), "context"),
+            size,
+        )
         start["key"][0, :, :4] = start["query"][0, :, :4] = (
             basis[:, :2] * np.sqrt(gains[:2] / full)
         ).T
@@ -68,14 +71,14 @@ def test_only_the_eigenvectors_of_the_same_head_set_the_wait():
         times = [measure.crossing(run.time, run.loss, levels[m : m + 2].mean()) for m in (2, 3)]
         waits.append(np.diff(times)[0])
     slope = np.diff(waits)[0] / np.log(10)
-    close(slope / theory.wait_slope(task, 3, 2, "context"), 1, within=1e-2)
+    close(slope / low_rank.wait_slope(task, 3, 2, "context"), 1, within=1e-2)
 
 
 def test_the_wait_slope_of_a_new_head_is_refused():
     task = RegressionTask(dim=8, spectrum="power")
     for components, rank in ((2, 2), (3, 1), (8, 3)):
         with pytest.raises(ValueError, match="no multiple of the rank"):
-            theory.wait_slope(task, components, rank)
+            low_rank.wait_slope(task, components, rank)
 
 
 def test_head_value_is_where_training_leaves_the_head():
@@ -86,7 +89,7 @@ def test_head_value_is_where_training_leaves_the_head():
     for rate in (0.05, 0.005):
         end = train(model, task, int(3000 / rate), rate, seed=1)
         close(end.loss[-1], theory.plateau_losses(task)[-1])
-        gaps.append(abs(end.value[-1, 0]) - theory.head_value(task, range(1, 3), "context"))
+        gaps.append(abs(end.value[-1, 0]) - low_rank.head_value(task, range(1, 3), "context"))
     assert abs(gaps[0]) < 0.003 and 9 < gaps[0] / gaps[1] < 11, gaps
 
 

@@ -6,7 +6,7 @@ from conftest import close
 
 from iclbook import plot
 from iclbook.data import phase_diagram
-from iclcore.theory import in_weight
+from iclbook.theory import in_weight
 
 ALIKE = 1e-4  # errors that were written as float32, on another machine
 

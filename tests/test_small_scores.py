@@ -7,7 +7,8 @@ import pytest
 from conftest import close
 
 from iclbook import measure
-from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
+from iclbook.theory import softmax
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, train
 from iclcore.engines.autograd import mean_loss, tensors
 from iclcore.modules import module
 
@@ -30,7 +31,7 @@ def test_small_scores_are_the_leading_terms(kind, data):
     rest = []
     for size in (2e-2, 1e-2):
         weights = {name: size * array for name, array in unit.items()}
-        expected = theory.early_loss(drive, drag, power, weights, np.array([0.0]))[0]
+        expected = softmax.early_loss(drive, drag, power, weights, np.array([0.0]))[0]
         rest.append(abs(loss_at(model, weights, data) - expected))
     # For merged heads the second order is kept and the third is zero by symmetry; for separate heads the
     # third is kept. So the rest is below size³ = 1e-6, and at half the size it is at most an eighth.
@@ -41,7 +42,7 @@ def test_drive_and_drag_of_the_population():
     """A and κ agree with many sequences with noisy labels, within 4.5 standard errors."""
     task = RegressionTask(dim=3, context=5, noise=0.5)
     parts = [measure.small_scores(task.sample(2000, seed=s)) for s in range(40)]
-    drive, drag = theory.small_scores(task)
+    drive, drag = softmax.small_scores(task)
     for exact, samples in ((drive, [p[0] for p in parts]), (drag, [p[1] for p in parts])):
         error = np.std(samples, axis=0, ddof=1) / np.sqrt(len(parts))
         assert np.all(np.abs(np.mean(samples, axis=0) - exact) < 4.5 * error)
@@ -50,11 +51,11 @@ def test_drive_and_drag_of_the_population():
 def test_growth_rates_of_the_sum_and_of_differences():
     """Both rates are eigenvalues of the matrix of the linear flow of (v_h, u_h)."""
     task, heads = RegressionTask(), 5
-    drive, drag = theory.small_scores(task)
+    drive, drag = softmax.small_scores(task)
     size, one, none = np.linalg.norm(drive), np.eye(heads), np.zeros((heads, heads))
     flow = 2 * np.block([[-drag * np.ones((heads, heads)), size * one], [size * one, none]])
     growing = np.sort(np.linalg.eigvalsh(flow))[-heads:]
-    pull, together = theory.merged_growth(drive, drag, heads)
+    pull, together = softmax.merged_growth(drive, drag, heads)
     close(growing, np.sort([together, *[pull] * (heads - 1)]))
 
 
@@ -77,7 +78,7 @@ def test_the_flow_of_small_scores_descends_its_own_loss(data):
     step = np.array([0.0, 1e-4])
 
     def loss(moved):
-        return theory.early_loss(drive, 30 * drag, power, moved, step[:1])[0]
+        return softmax.early_loss(drive, 30 * drag, power, moved, step[:1])[0]
 
     square = 0.0
     for name, array in weights.items():
@@ -86,7 +87,7 @@ def test_the_flow_of_small_scores_descends_its_own_loss(data):
             nudged[0][name][place] += 1e-5
             nudged[1][name][place] -= 1e-5
             square += ((loss(nudged[0]) - loss(nudged[1])) / 2e-5) ** 2
-    falls = -np.diff(theory.early_loss(drive, 30 * drag, power, weights, step))[0] / step[1]
+    falls = -np.diff(softmax.early_loss(drive, 30 * drag, power, weights, step))[0] / step[1]
     close(falls / square, 1, within=2e-3)  # the gradient changes within the step
 
 
@@ -96,7 +97,7 @@ def test_escape_is_predicted(kind, rate, data):
     drive, drag, power = measure.small_scores(data)
     start = kind(heads=6, init=1e-3 if kind is MergedAttention else 2e-2).start(4, seed=1)
     expected, undragged = (
-        theory.early_escape(drive, each, power, start, 0.1) for each in (drag, 0)
+        softmax.early_escape(drive, each, power, start, 0.1) for each in (drag, 0)
     )
     run = train(kind(heads=6, softmax=True), data, int(1.2 * expected / rate), rate, start=start)
     left = measure.crossing(run.time, run.loss, 0.9 * run.loss[0])
@@ -120,7 +121,7 @@ def test_the_drag_has_the_right_strength(data):
     run = train(model, data, int(4 / rate), rate, start=start)
     found = run.value.sum(axis=1) / run.value[0].sum()
     far = [
-        np.abs(theory.sum_course(drive, times * drag, 6, run.time) - found).max()
+        np.abs(softmax.sum_course(drive, times * drag, 6, run.time) - found).max()
         for times in (1, 0, 0.5, 2)
     ]
     fastest = np.hypot(2 * np.linalg.norm(drive), 6 * drag) + 6 * drag

@@ -364,8 +364,6 @@ def test_refusals():
     ):
         with pytest.raises(ValueError, match="component takes a whole number from 1 to 4, not 5"):
             call()
-    with pytest.raises(ValueError, match="tokens takes a finite number above 0"):
-        theory.ridge_predictor(TASK, 0)
     with pytest.raises(ValueError, match="in_context takes 1"):
         theory.plateau_losses(RegressionTask(in_context=0.5))
     with pytest.raises(ValueError, match="whose task is known"):

@@ -1,10 +1,9 @@
-"""How good the solution of multi-head softmax attention is: losses, bounds, other contexts, exact softmax.
+"""How good the solution of multi-head softmax attention is: losses, bounds, exact softmax.
 
-The formulas of the first two parts hold as long as softmax is not saturated, like those of
-``heads.theory``. ``softmax_moments`` and ``exact_loss`` hold at any sharpness; they use quadrature.
+The formulas of the first part hold as long as softmax is not saturated, like those of ``heads.theory``.
+``softmax_moments`` and ``exact_loss`` hold at any sharpness; they use quadrature.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -12,7 +11,7 @@ from jaxtyping import Float
 from scipy.special import gammaincinv  # importing scipy.stats for the χ distribution takes a second
 
 from iclcore.checks import BadValue, whole
-from iclcore.heads.theory import MultiTask, PerTask, Spectrum, check_shapes, water_filling
+from iclcore.heads.theory import MultiTask, PerTask, water_filling
 
 Curve, Grid = Float[np.ndarray, " points"], Float[np.ndarray, " grid"]
 
@@ -45,43 +44,6 @@ def debiased_linear_risk(task: MultiTask) -> PerTask:
     ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩, here with the best γ.
     """
     return task.s * (task.d * task.phi + 1) / (task.context + task.d * task.phi)
-
-
-def linear_attention_loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> PerTask:
-    """Return the exact loss of each task if attention weights are scores/L instead of a softmax.
-
-    It is s_i [(1 − M_ii)² + (φ_i/L) Σ_j d_j M_ij² + M_ii²/L] with M_ij = Σ_h μ_i^h ω_j^h. Except for the
-    last term this is ``theory.loss`` with the overlap Σ_j d_j ω_j^h ω_j^h' instead of its exponential.
-    """
-    check_shapes(task, omega, mu)
-    M = mu.T @ omega
-    own = M.diagonal()
-    variance = task.phi * (M**2 @ task.d) + own**2
-    return task.s * ((1 - own) ** 2 + variance / task.context)
-
-
-def linear_attention_risk(task: MultiTask) -> PerTask:
-    """Return the least ``linear_attention_loss`` of at least I heads, s (dφ + 1)/(L + dφ + 1)."""
-    depth = task.d * task.phi + 1
-    return task.s * depth / (task.context + depth)
-
-
-# --- Contexts of other lengths ------------------------------------------------------------------
-
-
-def length_generalisation(
-    task: MultiTask, lengths: Sequence[float] | np.ndarray
-) -> Float[np.ndarray, "lengths tasks"]:
-    """Return the losses, on contexts of these lengths, of the limit learned with ``task.context`` tokens.
-
-    The loss is s (ρ² + ρ')/(1+ρ)². The bias ρ/(1+ρ) was learned with L tokens and remains. The variance
-    depends on the length L' at test, by ρ' = e d φ/L'.
-    """
-    lengths = np.asarray(lengths, dtype=float)[:, None]
-    if not (lengths >= 2).all():
-        raise BadValue("lengths", "takes contexts of at least 2 tokens")
-    rho = np.e * task.d * task.phi / task.context
-    return task.s * (rho**2 + rho * task.context / lengths) / (1 + rho) ** 2
 
 
 # --- Softmax at any sharpness -------------------------------------------------------------------
@@ -119,23 +81,6 @@ def _softmax_moments(beta: float, context: int) -> tuple[float, float]:
         pairs = context * (context - 1) * rest ** (context - 2)
     # dt · t · e^{2βζ} = dx · e^{2(βζ − x)}.
     return 0.1 * own @ square, 0.1 * (own @ second + pairs @ first**2)
-
-
-def participation(beta: Curve, context: int) -> dict[str, Curve]:
-    """Return E|p|² of softmax weights p of L scores with variance β²: ``exact``, and in two regimes.
-
-    ``exponential`` is e^{β²}/L. It holds for β² well below ½ ln L, where the largest scores begin to
-    dominate the sum of squares (for L = 100 it is 58% too large there). ``saturated`` is
-    1 − √(2 ln L)/β, for β² above 2 ln L, where the largest scores have all the weight. As L → ∞ this is
-    the frozen phase of the random energy model.
-    """
-    beta = np.atleast_1d(np.asarray(beta, dtype=float))
-    frozen = np.sqrt(2 * np.log(context))
-    return {
-        "exact": softmax_moments(beta, context)[0],
-        "exponential": np.exp(np.minimum(beta**2, 600)) / context,  # e^710 is infinite
-        "saturated": 1 - frozen / np.maximum(beta, frozen),
-    }
 
 
 def exact_loss(task: MultiTask, omega: PerTask, mu: PerTask, context: int | None = None) -> PerTask:

@@ -1,6 +1,5 @@
 """Closed forms and ordinary differential equations for the first paper: nothing is simulated here."""
 
-from iclcore.theory.lengths import best_at, effective_tokens, losses_at, ridge_predictor
 from iclcore.theory.linear import (
     conserved,
     drop_time,
@@ -17,12 +16,4 @@ from iclcore.theory.linear import (
     white_course,
     white_start,
 )
-from iclcore.theory.low_rank import head_value, wait_slope
 from iclcore.theory.saddles import Drop, staircase
-from iclcore.theory.softmax import (
-    early_escape,
-    early_loss,
-    merged_growth,
-    small_scores,
-    sum_course,
-)

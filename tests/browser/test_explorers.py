@@ -13,8 +13,8 @@ from pace import mostly_slow, slow
 from browser.seen import KINDS, drawing, frames, lines_of, table
 from iclbook import explorers, measure
 from iclbook.explorers.start import start
+from iclbook.theory import beyond
 from iclcore import RegressionTask, theory, train
-from iclcore.heads import risk
 from iclcore.heads import theory as heads_theory
 from iclcore.moments import of_population
 
@@ -351,8 +351,8 @@ def unequal(explorer):
 def carried(explorer):
     lengths, beta = np.geomspace(10, 10_000, 91), np.linspace(0, 8, 33)
     early = np.linspace(0, np.sqrt(np.log(1.1 * explorer.context)), 41)
-    losses = risk.length_generalisation(explorer.task(), lengths)[:, 0]
-    power = risk.participation(beta, explorer.context)
+    losses = beyond.length_generalisation(explorer.task(), lengths)[:, 0]
+    power = beyond.participation(beta, explorer.context)
     omega, mu = (each[0, 0] for each in heads_theory.limit(explorer.task()))
     k = np.arange(6)
     return {

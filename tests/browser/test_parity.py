@@ -15,6 +15,7 @@ from iclbook import explorers
 from iclbook.explorers import bundle
 from iclbook.explorers.data import pack, single
 from iclbook.explorers.start import normals, start
+from iclbook.theory import beyond
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
 from iclcore.heads import risk
 from iclcore.heads import theory as heads_theory
@@ -306,7 +307,7 @@ def test_concentration_of_softmax_is_pythons(js, context):
     got = js(
         "([beta, n]) => beta.map((each) => risks.participation(each, n))", [beta.tolist(), context]
     )
-    close(got, risk.participation(beta, context)["exact"])
+    close(got, beyond.participation(beta, context)["exact"])
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.5])
@@ -316,7 +317,7 @@ def test_losses_on_other_lengths_are_pythons(js, noise):
         "(n) => [10, 60, 5000].map((each) => risks.atLength({ dim: 7, context: 60, noise: n }, each))",
         noise,
     )
-    close(np.sum(got, axis=1), risk.length_generalisation(task, [10, 60, 5000])[:, 0])
+    close(np.sum(got, axis=1), beyond.length_generalisation(task, [10, 60, 5000])[:, 0])
     close([each[0] for each in got], np.full(3, risk.gradient_flow_risk(task)[0] ** 2))
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from iclbook.theory.in_weight import equal_error_share
 from iclcore import MergedAttention, RegressionTask, train
 from iclcore.files import write_whole
 from iclcore.sweep import executor
-from iclcore.theory import in_weight
+from iclcore.theory.in_weight import Errors, Populations, populations
 
 TABLE = Path(__file__).with_suffix(".npz")
 SHARES, LENGTHS = np.arange(1, 101) / 100, range(1, 101)
@@ -28,11 +29,11 @@ TESTS = ("in_weight", "in_context")
 TIMES, BORDER_LENGTHS = (1, 10, 100), (1, 2, 3, 5, 8, 14, 25, 50, 100)
 
 
-def kinds(length: int) -> in_weight.Populations:
-    return in_weight.populations(replace(TASK, context=length), MODEL)
+def kinds(length: int) -> Populations:
+    return populations(replace(TASK, context=length), MODEL)
 
 
-def ends(parts: in_weight.Populations, share: float, steps: int = STEPS) -> in_weight.Errors:
+def ends(parts: Populations, share: float, steps: int = STEPS) -> Errors:
     """The errors after training at this share; all runs have the same start."""
     return parts.model_errors(MODEL, train(MODEL, parts.mixture(share), steps, RATE, seed=0).final)
 
@@ -54,7 +55,7 @@ def train_borders() -> Float[np.ndarray, "times lengths"]:
 
     def at(length: int, times: int) -> float:
         parts = kinds(length)
-        return in_weight.equal_error_share(lambda share: ends(parts, share, times * STEPS))
+        return equal_error_share(lambda share: ends(parts, share, times * STEPS))
 
     with executor() as pool:
         found = [[pool.submit(at, n, times) for n in BORDER_LENGTHS] for times in TIMES]

@@ -6,7 +6,7 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, overlay, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
-from iclbook.theory import baselines
+from iclbook.theory import baselines, beyond
 from iclcore.heads import risk, spectral, theory
 
 MEASURED = 2000  # contexts drawn for a dot
@@ -185,13 +185,13 @@ class Beyond(Explorer):
     def picture(self) -> Figure:
         lengths, beta = np.geomspace(10, 10_000, 91), np.linspace(0, 8, 25)
         figure, (left, right) = style.canvas(2, width=8.4, height=3.4)
-        losses = risk.length_generalisation(self.task(), lengths)[:, 0]
+        losses = beyond.length_generalisation(self.task(), lengths)[:, 0]
         floor = risk.gradient_flow_risk(self.task())[0] ** 2  # the bias (ρ/(1+ρ))²
         left.semilogx(lengths, losses, color=style.BLUE, label=f"trained on {self.context}")
         left.axhline(floor, **style.DASHED)
         left.set(xlabel="examples at test", ylabel="loss / signal", ylim=(0, 1))
         left.legend(fontsize=8)
-        power = risk.participation(beta, self.context)
+        power = beyond.participation(beta, self.context)
         right.plot(beta, power["exact"], color=style.BLUE)
         early = np.linspace(0, np.sqrt(np.log(self.context)), 50)
         right.plot(early, np.exp(early**2) / self.context, **style.DASHED)

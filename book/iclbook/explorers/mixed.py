@@ -8,7 +8,8 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, position, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
-from iclcore.heads import risk, theory
+from iclbook.theory import linear_heads
+from iclcore.heads import theory
 
 
 class TwoPapers(Explorer):
@@ -71,7 +72,7 @@ class TwoPapers(Explorer):
 
     def loss(self, omega: np.ndarray, mu: np.ndarray) -> Float[np.ndarray, " tasks"]:
         task, soft = self.task(), self.share**2
-        linear, softmax = risk.linear_attention_loss, theory.loss
+        linear, softmax = linear_heads.loss, theory.loss
         return (1 - soft) * linear(task, omega, mu) + soft * softmax(task, omega, mu)
 
     def gradient(self, omega: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

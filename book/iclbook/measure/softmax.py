@@ -150,7 +150,7 @@ def mirrored(data: Sequences) -> Sequences:
 
 
 def small_scores(data: Sequences) -> tuple[Float[np.ndarray, "D D"], float, float]:
-    """A, κ and the power, ⟨y_q²⟩, of a data set; ``theory.small_scores`` is their population mean."""
+    """A, κ and the power, ⟨y_q²⟩, of a data set; ``softmax.small_scores`` is their population mean."""
     ((tokens, target),) = data.prefixes()
     x, y = tokens[..., :-1], tokens[..., -1]
     mean = y.mean(axis=1)

@@ -185,8 +185,8 @@ def sweep(
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:
     """Train the plans, write each run when it is done, and add its row to those of ``swept``."""
-    draws = list(dict.fromkeys(plan.draw for plan in plans))
-    waiting = iter(sorted(plans, key=lambda plan: draws.index(plan.draw)))
+    order = {draw: i for i, draw in enumerate(dict.fromkeys(plan.draw for plan in plans))}
+    waiting = iter(sorted(plans, key=lambda plan: order[plan.draw]))
     pending: dict[Future, Plan] = {}
     stopping = Event()
 
@@ -197,10 +197,11 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
     task = partial(carry_out, progress=stop_run)
     if scheduler is not None:
         task = partial(_on_worker, versions())
-    with warnings.catch_warnings(), delayed_interrupt() as interrupted, ExitStack() as stack:
+    with warnings.catch_warnings(), ExitStack() as stack:
         warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table has what train says
         warnings.filterwarnings("ignore", "Sending large graph")  # sequences of one's own
         pool = stack.enter_context(executor(jobs, scheduler))
+        interrupted = stack.enter_context(delayed_interrupt())
         (swept.folder / "runs").mkdir(parents=True, exist_ok=True)
         bar = tqdm(total=len(swept.runs), initial=swept.reused, unit=" runs", disable=None)
         stack.enter_context(bar)
@@ -218,9 +219,8 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
             raise KeyboardInterrupt
         except (KeyboardInterrupt, CancelledError) as error:
             kept = len(swept.rows) - len(swept.ended("failed"))
-            line = (
-                f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}; run again to go on"
-            )
+            of_all = f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}"
+            line = f"{of_all}; run again to go on"
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(line) from None
             raise ClusterLost(f"the Dask scheduler at {scheduler} is gone: {line}") from None

@@ -33,6 +33,7 @@ from iclcore import (
     train,
 )
 from iclcore.checks import BadValue
+from iclcore.engines.autograd import AutogradEngine
 from iclcore.sweep import Plan, carry_out, executor, grid, sweep
 
 BASE = Plan(RegressionTask(dim=3, context=7), SeparateAttention(2), sequences=60, steps=40, lr=0.02)
@@ -253,18 +254,21 @@ def test_torch_is_loaded_by_the_runs_that_need_it():
 
 def threads_of_libraries():
     pools = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-    return torch.get_num_threads(), pools
+    return pools
 
 
 def test_a_run_computes_on_one_thread_and_the_process_gets_its_threads_back():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    there = threads_of_libraries()
+    before = threads_of_libraries()
+    data, model = RegressionTask(context=200).sample(200), MergedAttention()
+
+    def threads_of_a_run():
+        engine = AutogradEngine(model, model.start(4), data, [], 0.1)
+        with engine.threads():
+            return torch.get_num_threads(), threads_of_libraries()
+
     with executor(2) as pool:
-        assert pool.submit(threads_of_libraries).result() == (1, {1})
-    with ThreadPoolExecutor(1) as new:
-        assert threads_of_libraries() == new.submit(threads_of_libraries).result() == there
-    torch.set_num_threads(before)
+        assert pool.submit(threads_of_a_run).result() == (1, {1})
+    assert threads_of_libraries() == before
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, "2", True])

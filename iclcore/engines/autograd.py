@@ -6,6 +6,7 @@ how a run ends, so that only the same operations in the same order, in float32, 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from threading import current_thread, main_thread
 
 import numpy as np
 
@@ -37,7 +38,9 @@ class AutogradEngine(StepwiseEngine):
         self.parameters = list(self.net.parameters())
         self.train, *self.tests = (tensors(self.net, data) for data in (train, *tests))
         scores = sum(len(train) * n**2 for n in train.lengths)
-        self.threads = one_torch_thread if scores < SMALL else nullcontext
+        # The runs of a sweep are in other threads than the main one, and share the cores.
+        several = scores > SMALL and current_thread() is main_thread()
+        self.threads = nullcontext if several else one_torch_thread
         # Plain steps do without torch.optim, because loading it takes a second.
         plain = self.optimizer == PLAIN
         self.rule = None if plain else _rule(self.optimizer, self.parameters, self.lr)

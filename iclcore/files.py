@@ -35,13 +35,9 @@ def read_npz(path: str | Path) -> dict[str, np.ndarray]:
 def write_whole(path: str | Path, write: Callable) -> None:
     """Call ``write`` with a temporary file beside ``path``, and rename it to ``path`` when it is complete.
 
-    A link is followed. Something that is no ordinary file, such as a pipe, is written to directly.
+    A link is followed.
     """
     path = Path(path)
-    if path.exists() and not path.is_file():
-        with open(path, "wb") as file:
-            write(file)
-        return
     target = path.resolve()
     partial = target.with_name(f"{target.name}.{token_hex(4)}.partial")
     try:

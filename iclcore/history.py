@@ -1,7 +1,6 @@
 """The result of a training run, and its files: npz with everything, or CSV without the weights."""
 
 import json
-import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,6 +118,8 @@ class History:
     @property
     def lr(self) -> float:
         """The learning rate."""
+        if "lr" not in self.settings:
+            raise ValueError("lr: this run has none, but a schedule in its settings")
         return self.settings["lr"]
 
     @property
@@ -160,14 +161,15 @@ class History:
         for name in sorted(self.series, key=lambda name: (name != "loss", name == "value")):
             array = self.series[name]
             for index in np.ndindex(array.shape[1:]):
-                column = "_".join([name, *(str(i + 1) for i in index)])
-                columns[column] = array[:, *index]
+                columns[_column(name, index)] = array[:, *index]
         return columns
 
     def to_csv(self, path: str | Path) -> None:
         """Write the record in comment lines and a row for each step, in full precision, without weights."""
         columns = self.columns()
-        lines = [f"# {name}: {json.dumps(value)}\n" for name, value in self.record().items()]
+        shapes = {name: array.shape[1:] for name, array in self.series.items() if array.ndim > 1}
+        record = self.record() | {"shapes": shapes}
+        lines = [f"# {name}: {json.dumps(value)}\n" for name, value in record.items()]
 
         def write(file) -> None:
             file.write("".join([*lines, ",".join(columns), "\n"]).encode())
@@ -191,7 +193,10 @@ class History:
             rows = np.loadtxt(lines[1:], delimiter=",", ndmin=2)
             columns = dict(zip(lines[0].split(","), rows.T, strict=True))
             steps = columns.pop("step").astype(int)
-            return cls._read(record, steps=steps, series=_grouped(columns))
+            for name, shape in record.pop("shapes", {}).items():
+                parts = [columns.pop(_column(name, index)) for index in np.ndindex(*shape)]
+                columns[name] = np.stack(parts, axis=1).reshape(-1, *shape)
+            return cls._read(record, steps=steps, series=columns)
 
     def to_npz(self, path: str | Path) -> None:
         """Write everything, weights included."""
@@ -235,18 +240,5 @@ def describe(*parts: object) -> dict:
     return json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's numbers
 
 
-def _grouped(columns: Arrays) -> Arrays:
-    """Return the series of these columns: value_1, value_2, … are one array if none is missing."""
-    names: dict[str, dict[tuple, str]] = {}
-    for name in columns:
-        stem, numbers = re.fullmatch(r"(.*?)((?:_\d+)*)", name).groups()
-        names.setdefault(stem, {})[tuple(int(n) - 1 for n in numbers.split("_")[1:])] = name
-    series = {}
-    for stem, parts in names.items():
-        shape = tuple(i + 1 for i in max(parts))
-        if list(parts) == list(np.ndindex(shape)):
-            stacked = np.stack([columns[name] for name in parts.values()], axis=1)
-            series[stem] = stacked.reshape(-1, *shape)
-        else:
-            series |= {name: columns[name] for name in parts.values()}
-    return series
+def _column(name: str, index: tuple[int, ...]) -> str:
+    return "_".join([name, *(str(i + 1) for i in index)])

@@ -12,12 +12,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
-from iclcore.checks import BadValue, choice, fits_in_memory
+from iclcore.checks import BadValue, fits_in_memory
 from iclcore.gaussian import population_averages
 from iclcore.models import Factors, Model, scoring
-from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector, divide_by
+from iclcore.task import Divisor, RegressionTask, Sequences, Vector, divide_by
 
-LABELS = ("own", "shared", "noise")  # what the labels of a context are, see of_population
 SINGULAR = 1e-12  # pivots of gram below this, relative to its largest entry, are round-off
 CHUNK = 2000  # sequences whose features are in memory at a time: 6 MB at D = 8
 
@@ -136,15 +135,6 @@ def coefficients(factors: Factors, layout: Features) -> Float[np.ndarray, "*stac
     return c.reshape(*c.shape[:-2], layout.size)
 
 
-def of_matrix(matrix: Matrix, layout: Features) -> Float[np.ndarray, "one F"]:
-    """Return c of ŷ = βᵀ M x_q, for one output: β_a is S between x_a and the label, its last column."""
-    if layout.outputs != 1:
-        raise BadValue("outputs", f"takes 1, where M is one matrix, not {layout.outputs}")
-    c = np.zeros((layout.dim, layout.pairs))
-    c[:, layout.pair[: layout.dim, -1]] = matrix.T
-    return c.reshape(1, -1)
-
-
 Data = Sequences | RegressionTask | Moments  # what a linear model can be trained on
 
 
@@ -194,8 +184,6 @@ def of_population(task: RegressionTask, model: Model, labels: str | None = None)
     whose labels come from the W that they have in common (``shared``), or those whose context has ``noise``
     for labels and only the answer comes from the common W. Such moments have no task.
     """
-    if labels is not None:
-        choice("labels", labels, LABELS)
     return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)
 
 

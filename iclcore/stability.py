@@ -16,7 +16,7 @@ from iclcore.models import Factors, Model, trainable
 from iclcore.moments import Data, Moments
 from iclcore.task import RegressionTask, Sequences
 from iclcore.theory.minimum import balanced_end, jacobian
-from iclcore.trainer import delayed_interrupt, train
+from iclcore.trainer import train
 
 # The step of the differences of gradients, relative to the norm of the weights: they err by 1e-5 here, and by
 # 5e-5 if the gradients are float32.
@@ -54,12 +54,12 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
     whole("steps", steps)
     start = model.start(data.dim, data.outputs, whole("seed", seed, least=0))
     data, gradient = _data_and_gradient(model, data)
-    with delayed_interrupt() as interrupted, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a loss rises is what we want to find out
 
         def monotone(lr: float) -> bool:
             run = train(model, data, steps, lr, start=start, progress=lambda _: None)
-            if interrupted.is_set():
+            if run.ended == "interrupted":
                 raise KeyboardInterrupt
             if run.ended == "diverged" or run.first_rise is not None:
                 return False
@@ -84,10 +84,12 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
 
         averages = moments.averages(data, model)
         return averages, lambda factors: gradient(factors, averages)
-    instance("data", data, Sequences)
-    from iclcore.engines.autograd import gradient_of
+    if not model.softmax:
+        raise BadValue("model", "takes linear or softmax models")
+    from iclcore.engines.softmax import QueryRow
 
-    return data, gradient_of(model, data, model.start(data.dim, data.outputs))
+    row = QueryRow(model, instance("data", data, Sequences))
+    return data, lambda factors: row.gradient(factors)[1]
 
 
 def sharpness(gradient: Gradient, factors: Factors) -> float:

@@ -114,27 +114,18 @@ def train(
     return history
 
 
-class _Interruption(Event):
-    """An event that is a signal handler too, which sets it."""
-
-    def __call__(self, *_: object) -> None:
-        self.set()
-
-
 @contextmanager
 def delayed_interrupt() -> Iterator[Event]:
     """Let Ctrl-C set the event that this yields, instead of raising KeyboardInterrupt anywhere.
 
-    So every step that was taken is recorded, and every file is written to its end. A nested use yields the
-    outer event. Python delivers signals to the main thread only: elsewhere the event stays unset.
+    So every step that was taken is recorded, and every file is written to its end. Python delivers signals
+    to the main thread only: elsewhere the event stays unset.
     """
-    before = signal.getsignal(signal.SIGINT)
-    main = current_thread() is main_thread()
-    if not main or before in (signal.SIG_IGN, None):  # a script's background job ignores Ctrl-C
-        yield Event()
+    event = Event()
+    if current_thread() is not main_thread():
+        yield event
         return
-    event = before if isinstance(before, _Interruption) else _Interruption()
-    signal.signal(signal.SIGINT, event)
+    before = signal.signal(signal.SIGINT, lambda *_: event.set())
     try:
         yield event
     finally:
@@ -144,10 +135,7 @@ def delayed_interrupt() -> Iterator[Event]:
 def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> set[int]:
     if isinstance(snapshots, Integral):
         snapshots = range(0, steps + 1, whole("snapshots", snapshots))
-    try:
-        chosen = {index(step) for step in snapshots}
-    except TypeError:
-        raise BadValue("snapshots", f"takes steps, not {shown(snapshots)}") from None
+    chosen = {index(step) for step in snapshots}
     if chosen and not 0 <= min(chosen) <= max(chosen) <= steps:
         raise BadValue("snapshots", f"takes steps from 0 to {steps}, not {shown(sorted(chosen))}")
     return chosen

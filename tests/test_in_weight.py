@@ -8,9 +8,9 @@ from conftest import close
 
 from iclbook import measure
 from iclbook.theory import in_weight
+from iclbook.theory.in_weight import optimum, populations, pull_matrix
 from iclcore import MergedAttention, RegressionTask, published, train
 from iclcore.moments import mix, of_population, of_sequences
-from iclcore.theory.in_weight import optimum, populations, pull_matrix
 
 WHITE, MODEL = RegressionTask(spectrum="white"), MergedAttention(heads=8, init=1e-6)
 

@@ -5,9 +5,9 @@ import pytest
 from conftest import close
 
 from iclbook import measure
+from iclbook.theory.in_weight import pull_matrix
 from iclcore import MergedAttention, RegressionTask, published, theory, train
 from iclcore.moments import averages
-from iclcore.theory.in_weight import pull_matrix
 
 MODEL = MergedAttention(heads=8, divisor="context")
 

@@ -11,13 +11,28 @@ from conftest import close
 from scipy.sparse.linalg import ArpackError
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, train
-from iclcore.engines.autograd import gradient_of, tensors
+from iclcore.engines.autograd import loss_and_slopes, tensors
 from iclcore.engines.linear import gradient
 from iclcore.modules import module
 from iclcore.moments import of_sequences
 from iclcore.stability import monotone_rate, sharpness
 
 TASK = RegressionTask(dim=2, context=5)
+
+
+def gradient_of(model, data, like):
+    """Return the function ∂L/∂factors of the torch module, whose other weights are zero."""
+    dim, outputs = data.dim, data.outputs
+    sets = tensors(module(model, like, outputs), data)
+
+    def of_factors(factors):
+        weights = {name: np.zeros_like(array) for name, array in like.items()}
+        for view, factor in zip(model.factors(weights, dim), factors, strict=True):
+            view[...] = factor
+        slopes = loss_and_slopes(module(model, weights, outputs), sets, like)[1]
+        return model.factors(slopes, dim)
+
+    return of_factors
 
 
 def exact_sharpness(model, weights, data):

@@ -5,14 +5,13 @@ how a run ends, so that only the same operations in the same order, in float32, 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from threading import current_thread, main_thread
+from contextlib import contextmanager
 
 import numpy as np
 
 from iclcore.engines.base import StepwiseEngine
 from iclcore.extras import needs
-from iclcore.models import Factors, Model, Weights
+from iclcore.models import Weights
 from iclcore.modules import Network, module
 from iclcore.optimisers import PLAIN, Adam, Optimizer
 from iclcore.task import Sequences, divide_by
@@ -21,8 +20,6 @@ with needs("torch"):
     import torch
     from torch import Tensor
     from torch.nn.functional import mse_loss
-
-SMALL = 1e6  # one thread computes so many scores about as fast as two, and faster on a busy machine
 
 Tensors = list[tuple[Tensor, Tensor, int]]  # for each length: input, answers, divisor
 
@@ -37,10 +34,6 @@ class AutogradEngine(StepwiseEngine):
         self.matrices = [matrix for stack in self.weights.values() for matrix in stack]
         self.parameters = list(self.net.parameters())
         self.train, *self.tests = (tensors(self.net, data) for data in (train, *tests))
-        scores = sum(len(train) * n**2 for n in train.lengths)
-        # The runs of a sweep are in other threads than the main one, and share the cores.
-        several = scores > SMALL and current_thread() is main_thread()
-        self.threads = nullcontext if several else one_torch_thread
         # Plain steps do without torch.optim, because loading it takes a second.
         plain = self.optimizer == PLAIN
         self.rule = None if plain else _rule(self.optimizer, self.parameters, self.lr)
@@ -50,7 +43,7 @@ class AutogradEngine(StepwiseEngine):
         return self.net.predict(inputs)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with self.threads():
+        with one_torch_thread():
             return super().advance(steps)
 
     @torch.no_grad()
@@ -94,7 +87,10 @@ def _rule(optimizer: Optimizer, parameters: list, lr: float) -> torch.optim.Opti
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch compute on one thread inside: threads that share small matrices wait for each other."""
+    """Let torch compute on one thread inside, so that no bit depends on the number of cores.
+
+    Threads that share small matrices would also wait for each other.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -127,18 +123,3 @@ def loss_and_slopes(net: Network, data: Tensors, like: Weights) -> tuple[float, 
         name: np.stack([next(slopes).numpy() for _ in stack]) for name, stack in like.items()
     }
     return loss.item(), gradient
-
-
-def gradient_of(model: Model, data: Sequences, like: Weights) -> Callable[[Factors], Factors]:
-    """Return the function ∂L/∂factors of the torch module, whose other weights are zero."""
-    dim, outputs = data.dim, data.outputs
-    sets = tensors(module(model, like, outputs), data)
-
-    def gradient(factors: Factors) -> Factors:
-        weights = {name: np.zeros_like(array) for name, array in like.items()}
-        for view, factor in zip(model.factors(weights, dim), factors, strict=True):
-            view[...] = factor
-        slopes = loss_and_slopes(module(model, weights, outputs), sets, like)[1]
-        return model.factors(slopes, dim)
-
-    return gradient

@@ -30,7 +30,6 @@ class Engine:
 
     def prepare(self, train, tests: list) -> None:
         """Compute what the steps need from the data."""
-        raise NotImplementedError
 
     def load(self) -> None:
         """Compile the loop, or load it from numba's cache, by running over no steps."""
@@ -41,7 +40,6 @@ class Engine:
 
         Each row is from before its step. A loss that is not finite is the last one returned.
         """
-        raise NotImplementedError
 
     @property
     def weights(self) -> Weights:
@@ -54,11 +52,9 @@ class StepwiseEngine(Engine):
 
     def error(self, test) -> float:
         """Return the error on one of the tests."""
-        raise NotImplementedError
 
     def gradient(self) -> tuple[float, Sequence]:
         """Return the loss and its gradient."""
-        raise NotImplementedError
 
     def move(self, slopes: Sequence[np.ndarray]) -> None:
         """Change the weights by one step along the gradient."""

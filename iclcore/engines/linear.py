@@ -71,7 +71,7 @@ class BatchEngine(MomentEngine):
         self.at_a_time = max(1, CHUNK // self.batch)
 
     def load(self) -> None:
-        super().advance(0)
+        """Leave compiling to the first batch: there is none before."""
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         blocks = []

@@ -27,8 +27,9 @@ from jaxtyping import Float
 
 from iclcore.checks import BadValue, instance, positive, whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
-from iclcore.moments import Data, Moments, averages, of_matrix, rates
+from iclcore.moments import Data, Moments, averages, rates
 from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
+from iclcore.theory.minimum import of_matrix
 
 Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
 SMALLEST = 1e-300  # a head's start over its limit: 1/x and 4/x must still be floats

@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float
 
 from iclcore import moments
+from iclcore.checks import BadValue
 from iclcore.models import Factors, Model
 from iclcore.moments import Features
-from iclcore.task import RegressionTask
+from iclcore.task import Matrix, RegressionTask
 
 
 def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weights"]:
@@ -53,3 +54,12 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
                 w[h, :, :dim] = (basis * gains) @ basis.T / value
             v[h, o, o - outputs] = value
     return (key, query, v) if low_rank else (w, v)
+
+
+def of_matrix(matrix: Matrix, layout: Features) -> Float[np.ndarray, "one F"]:
+    """Return c of ŷ = βᵀ M x_q, for one output: β_a is S between x_a and the label, its last column."""
+    if layout.outputs != 1:
+        raise BadValue("outputs", f"takes 1, where M is one matrix, not {layout.outputs}")
+    c = np.zeros((layout.dim, layout.pairs))
+    c[:, layout.pair[: layout.dim, -1]] = matrix.T
+    return c.reshape(1, -1)

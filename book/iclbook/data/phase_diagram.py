@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from iclbook.theory.in_weight import equal_error_share
+from iclbook.theory.in_weight import Errors, Populations, equal_error_share, populations
 from iclcore import MergedAttention, RegressionTask, train
 from iclcore.files import write_whole
 from iclcore.sweep import executor
-from iclcore.theory.in_weight import Errors, Populations, populations
 
 TABLE = Path(__file__).with_suffix(".npz")
 SHARES, LENGTHS = np.arange(1, 101) / 100, range(1, 101)

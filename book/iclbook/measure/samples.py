@@ -3,14 +3,14 @@
 import numpy as np
 from jaxtyping import Float, Int
 
+from iclbook.theory.in_weight import optimum
 from iclcore import History, MergedAttention, RegressionTask, Sequences, theory
 from iclcore.engines.linear import gradient
 from iclcore.loops import fill_features
-from iclcore.moments import CHUNK, Features, averages, coefficients, of_matrix, of_population
+from iclcore.moments import CHUNK, Features, averages, coefficients, of_population
 from iclcore.stability import sharpness
 from iclcore.task import divide_by
-from iclcore.theory.in_weight import optimum
-from iclcore.theory.minimum import jacobian
+from iclcore.theory.minimum import jacobian, of_matrix
 
 LINEAR = MergedAttention(heads=1)  # the averages of all linear attention are the same
 

@@ -142,12 +142,8 @@ class History:
             raise ValueError("predictors: a model with softmax has no such M")
         if not self.snapshots:
             raise ValueError("predictors: this run kept no weights; train(..., snapshots=10) does")
-        if self.task:
-            dim = self.task.dim
-        elif model.cubic:
-            dim = int(self.snapshots["first"].shape[-1] ** 0.5)
-        else:
-            dim = self.snapshots["value"].shape[-1] - 1
+        # without a task, one output: M is not known of more
+        dim = self.task.dim if self.task else self.snapshots["value"].shape[-1] - 1
         return predictor(model.factors(self.snapshots, dim))
 
     def record(self) -> dict:

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from jaxtyping import Float, Int
 
-from iclcore.checks import BadValue, fits_in_memory
+from iclcore.checks import BadValue, choice, fits_in_memory
 from iclcore.gaussian import population_averages
 from iclcore.models import Factors, Model, scoring
 from iclcore.task import Divisor, RegressionTask, Sequences, Vector, divide_by
@@ -184,6 +184,7 @@ def of_population(task: RegressionTask, model: Model, labels: str | None = None)
     whose labels come from the W that they have in common (``shared``), or those whose context has ``noise``
     for labels and only the answer comes from the common W. Such moments have no task.
     """
+    choice("labels", labels or "own", ("own", "shared", "noise"))
     return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)
 
 

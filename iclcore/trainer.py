@@ -114,18 +114,26 @@ def train(
     return history
 
 
+class _Interruption(Event):
+    """An event that is a signal handler too, which sets it."""
+
+    def __call__(self, *_: object) -> None:
+        self.set()
+
+
 @contextmanager
 def delayed_interrupt() -> Iterator[Event]:
     """Let Ctrl-C set the event that this yields, instead of raising KeyboardInterrupt anywhere.
 
-    So every step that was taken is recorded, and every file is written to its end. Python delivers signals
-    to the main thread only: elsewhere the event stays unset.
+    So every step that was taken is recorded, and every file is written to its end. A nested use yields the
+    outer event. Python delivers signals to the main thread only: elsewhere the event stays unset.
     """
-    event = Event()
     if current_thread() is not main_thread():
-        yield event
+        yield Event()
         return
-    before = signal.signal(signal.SIGINT, lambda *_: event.set())
+    before = signal.getsignal(signal.SIGINT)
+    event = before if isinstance(before, _Interruption) else _Interruption()
+    signal.signal(signal.SIGINT, event)
     try:
         yield event
     finally:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
-from iclcore.engines.autograd import loss_and_slopes, tensors
+from iclcore.engines.autograd import mean_loss, tensors
 from iclcore.engines.linear import MomentEngine, gradient
 from iclcore.engines.softmax import WIDTH, QueryRow
 from iclcore.loops import symmetric_product
@@ -85,7 +85,10 @@ def by_differences(model: Model, weights: dict, data: Sequences, step: float = 1
 
 def by_autograd(model: Model, weights: dict, data: Sequences) -> tuple[float, dict]:
     net = module(model, weights, data.y.shape[2])
-    return loss_and_slopes(net, tensors(net, data), weights)
+    loss = mean_loss(net.predict, tensors(net, data))
+    loss.backward()
+    slopes = {n: np.stack([matrix.grad.numpy() for matrix in getattr(net, n)]) for n in weights}
+    return loss.item(), slopes
 
 
 def embed(model: Model, parts, like: dict, dim: int) -> dict:

@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
+from iclbook import measure
 from iclbook.measure import crossing
 from iclbook.theory import baselines, beyond, emergence, nonlinear
 from iclcore.heads import full_model, phases, risk, spectral, theory
@@ -737,7 +738,7 @@ def test_spectral_losses_are_those_of_the_full_model():
     weights = full_model.decomposable_weights(task, omega, mu, width=15)
     close(full_model.spectrum(task, weights), (omega, mu))
     assert max(full_model.departure(task, weights).values()) < 1e-14  # products without sums
-    full, full_error = full_model.fresh_loss(task, weights, 40_000)
+    full, full_error = measure.fresh_loss(task, weights, 40_000)
     mean, error = spectral.measure(task, omega, mu, 40_000)
     near(full, np.hypot(full_error, error), mean)
 

@@ -11,7 +11,7 @@ from conftest import close
 from scipy.sparse.linalg import ArpackError
 
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, Sequences, train
-from iclcore.engines.autograd import loss_and_slopes, tensors
+from iclcore.engines.autograd import mean_loss, tensors
 from iclcore.engines.linear import gradient
 from iclcore.modules import module
 from iclcore.moments import of_sequences
@@ -29,7 +29,9 @@ def gradient_of(model, data, like):
         weights = {name: np.zeros_like(array) for name, array in like.items()}
         for view, factor in zip(model.factors(weights, dim), factors, strict=True):
             view[...] = factor
-        slopes = loss_and_slopes(module(model, weights, outputs), sets, like)[1]
+        net = module(model, weights, outputs)
+        mean_loss(net.predict, sets).backward()
+        slopes = {n: np.stack([matrix.grad.numpy() for matrix in getattr(net, n)]) for n in like}
         return model.factors(slopes, dim)
 
     return of_factors

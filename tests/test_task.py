@@ -25,7 +25,7 @@ def test_lists_and_integers_become_arrays():
     data = Sequences(x, y)
     assert data.x.dtype == float and (data.dim, data.outputs) == (2, 1)
     same = Sequences(np.array(x, dtype=float), np.array(y, dtype=float)[:, :, None])
-    assert data == same and len({data, same}) == 1 and data != Sequences(x, [[7, 8, 0]])
+    assert data.digest == same.digest != Sequences(x, [[7, 8, 0]]).digest
     assert train(MergedAttention(), data, 3, 1e-3).loss[0] == pytest.approx(81)  # the answer is 9
 
 
@@ -109,7 +109,7 @@ def test_sequences_can_be_pickled():
     data = RegressionTask(dim=2, context=3).sample(9)
     averages(data, MergedAttention())
     back = pickle.loads(pickle.dumps(data))
-    assert back == data
+    assert back.digest == data.digest
 
 
 def test_what_the_memory_cannot_hold_is_refused_before_it_is_drawn(monkeypatch):

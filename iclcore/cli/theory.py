@@ -15,7 +15,6 @@ from iclcore.models import CubicMLP, Model, SeparateAttention
 from iclcore.task import RegressionTask
 
 STEPS = 201  # at which a course is given
-MOST_ROWS = 250_000  # as many take about ten seconds
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,10 +23,6 @@ def run(options: argparse.Namespace) -> int:
         raise BadValue("softmax", "has no closed form; leave it out")
     last = whole("steps", options.steps) - 1
     steps = np.unique([i * last // (STEPS - 1) for i in range(STEPS)])
-    most = MOST_ROWS // len(steps)
-    if task.dim * task.outputs > most:
-        size = f"{task.dim} times {task.outputs}"
-        raise BadValue("dim", f"times --out_dim takes at most {most} here, not {size}")
     time = positive("lr", options.lr) * steps
     if options.save:
         check_output("save", options.save, options.force, ".csv")

@@ -18,23 +18,23 @@ MOST_FEATURES = 8000  # the gram matrix of so many features takes half a gigabyt
 class Accepts(NamedTuple):
     """The class of an engine, by its module, and the models, data and optimizers that it accepts."""
 
-    module: str
-    name: str
+    path: str
     models: str  # "linear", "softmax" or "any"
     data: tuple[type, ...]
     any_optimizer: bool = True
 
     def engine(self) -> type:
         """Import the engine's class: autograd needs torch, which need not be installed."""
-        return getattr(import_module(f"iclcore.engines.{self.module}"), self.name)
+        module, name = self.path.split(".")
+        return getattr(import_module(f"iclcore.engines.{module}"), name)
 
 
 ENGINES = {
-    "moments": Accepts("linear", "MomentEngine", "linear", (Sequences, RegressionTask, Moments)),
-    "population": Accepts("population", "PopulationEngine", "linear", (RegressionTask,), False),
-    "softmax": Accepts("softmax", "SoftmaxEngine", "softmax", (Sequences,), False),
-    "autograd": Accepts("autograd", "AutogradEngine", "any", (Sequences,)),
-    "published": Accepts("autograd", "PublishedEngine", "any", (Sequences,)),
+    "moments": Accepts("linear.MomentEngine", "linear", (Sequences, RegressionTask, Moments)),
+    "population": Accepts("population.PopulationEngine", "linear", (RegressionTask,), False),
+    "softmax": Accepts("softmax.SoftmaxEngine", "softmax", (Sequences,), False),
+    "autograd": Accepts("autograd.AutogradEngine", "any", (Sequences,)),
+    "published": Accepts("autograd.PublishedEngine", "any", (Sequences,)),
 }
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from iclcore.engines.base import StepwiseEngine
 from iclcore.extras import needs
-from iclcore.models import Weights
 from iclcore.modules import Network, module
 from iclcore.optimisers import PLAIN, Adam, Optimizer
 from iclcore.task import Sequences, divide_by
@@ -113,13 +112,3 @@ def mean_loss(predict: Callable[[Tensor], Tensor], data: Tensors) -> Tensor:
     """Return the mean squared error over sequences and outputs, averaged over the lengths."""
     errors = [mse_loss(answers, predict(inputs) / divisor) for inputs, answers, divisor in data]
     return sum(errors) / len(errors)
-
-
-def loss_and_slopes(net: Network, data: Tensors, like: Weights) -> tuple[float, Weights]:
-    """Return the loss of a module and its gradient in all weights, in the shapes of ``like``."""
-    loss = mean_loss(net.predict, data)
-    slopes = iter(torch.autograd.grad(loss, list(net.parameters())))
-    gradient = {
-        name: np.stack([next(slopes).numpy() for _ in stack]) for name, stack in like.items()
-    }
-    return loss.item(), gradient

@@ -28,10 +28,6 @@ class SoftmaxEngine(StepwiseEngine):
     def prepare(self, train: Sequences, tests: list[Sequences]) -> None:
         self.train, *self.tests = (QueryRow(self.model, data) for data in (train, *tests))
 
-    def load(self) -> None:
-        """Compile the pass over the data, or load it from numba's cache, by making it once."""
-        self.gradient()
-
     def error(self, test: "QueryRow") -> float:
         return test.gradient(self.views)[0]
 

@@ -16,8 +16,7 @@ from jaxtyping import Float
 from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
-from iclcore.heads.spectral import chunk_sizes, mean_and_error
-from iclcore.heads.theory import MultiTask, PerHead, PerTask, check_shapes
+from iclcore.heads.theory import MultiTask, PerHead, check_shapes
 from iclcore.history import History
 
 Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
@@ -256,22 +255,3 @@ def _train_by_sgd(
     settings = settings | {"width": arrays["K"].shape[1]}
     with one_torch_thread():
         return walk_schedule("full", task, schedule, settings, arrays, read, step)
-
-
-def fresh_loss(
-    task: MultiTask, weights: Matrices, count: int = 20_000, seed: int = 1
-) -> tuple[PerTask, PerTask]:
-    """Return the loss of each task on ``count`` fresh sequences, and its standard error."""
-    with needs("torch"):
-        import torch
-
-        from iclcore.engines.autograd import one_torch_thread
-
-    generator = torch.Generator().manual_seed(seed)
-    tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
-    losses = []
-    with one_torch_thread():
-        for size in chunk_sizes(count):
-            tokens, query, answer = sequences(task, size, generator)
-            losses.append((predict(tensors, tokens, query) - answer).square().double().numpy())
-    return mean_and_error(np.concatenate(losses))

@@ -1,7 +1,7 @@
 """What the chapters measure on runs: short functions, named as the text names what they find."""
 
 from iclbook.measure.curves import ascending, crossing, smooth
-from iclbook.measure.heads import busy, exact_limit, lead, owned, ridge, won
+from iclbook.measure.heads import busy, exact_limit, fresh_loss, lead, owned, ridge, won
 from iclbook.measure.landings import KINDS, Landings, about, landings, steps_near
 from iclbook.measure.lengths import errors_at, fresh
 from iclbook.measure.linear import (

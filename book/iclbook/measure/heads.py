@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 
 from iclbook.measure.curves import crossing
 from iclcore import History
-from iclcore.heads import risk, theory
+from iclcore.heads import full_model, risk, spectral, theory
 from iclcore.heads.theory import Flow, MultiTask
 
 
@@ -69,3 +69,22 @@ def ridge(
         found = [np.linalg.solve(gram + z * np.eye(dim), cross) for z in penalties]
         losses += ((np.array(found) - w) ** 2).sum(1) / draws
     return losses
+
+
+def fresh_loss(
+    task: MultiTask, weights: full_model.Matrices, count: int = 20_000, seed: int = 1
+) -> tuple[Float[np.ndarray, " tasks"], Float[np.ndarray, " tasks"]]:
+    """Return the loss of each task on ``count`` fresh sequences, and its standard error."""
+    import torch
+
+    from iclcore.engines.autograd import one_torch_thread
+
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {name: torch.tensor(w, dtype=torch.float32) for name, w in weights.items()}
+    losses = []
+    with one_torch_thread():
+        for size in spectral.chunk_sizes(count):
+            tokens, query, answer = full_model.sequences(task, size, generator)
+            error = full_model.predict(tensors, tokens, query) - answer
+            losses.append(error.square().double().numpy())
+    return spectral.mean_and_error(np.concatenate(losses))

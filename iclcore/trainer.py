@@ -43,18 +43,18 @@ def train(
 ) -> History:
     """Train ``model`` on ``data`` for ``steps`` steps of size ``lr`` and return the History.
 
-    data: Sequences, a RegressionTask (infinitely many sequences of it), or Moments of either.
-    optimizer: GradientDescent (the default) or Adam.
-    batch: draw so many fresh sequences of the task at each step; needs a linear model.
-    start: the initial weights. Without it, a published draw as ``data`` gives those of the published code,
-        unless there is a ``seed``; else they are drawn from ``seed``.
-    seed: the seed of the initial weights and of fresh sequences; 0 if it is not given.
-    tests: further data by name; the error on each is recorded at every step under that name.
-    snapshots: the steps at which to keep all weights; a number n means every n steps.
-    engine: "auto" takes "moments" for linear models, or "population" for a task of many dimensions;
-        "softmax" for softmax attention; and "autograd", the slow oracle, for the rest. "published" repeats
-        the operations of the first paper's code in float32.
-    progress: a function that is called with the number of steps just done, instead of a bar.
+    - ``data``: Sequences, a RegressionTask (infinitely many sequences of it), or Moments of either.
+    - ``optimizer``: GradientDescent (the default) or Adam.
+    - ``batch``: draw so many fresh sequences of the task at each step; needs a linear model.
+    - ``start``: the initial weights. Without it, a published draw as ``data`` gives those of the published
+      code, unless there is a ``seed``; else they are drawn from ``seed``.
+    - ``seed``: the seed of the initial weights and of fresh sequences; 0 if it is not given.
+    - ``tests``: further data by name; the error on each is recorded at every step under that name.
+    - ``snapshots``: the steps at which to keep all weights; a number n means every n steps.
+    - ``engine``: "auto" takes "moments" for linear models, or "population" for a task of many dimensions;
+      "softmax" for softmax attention; and "autograd", the slow oracle, for the rest. "published" repeats
+      the operations of the first paper's code in float32.
+    - ``progress``: a function that is called with the number of steps just done, instead of a bar.
 
     The history has the loss, each head's value weight and the test errors at every step, each from before
     that step, and the first and the last weights. A loss that is no longer finite ends the run. Ctrl-C ends

@@ -285,7 +285,6 @@ def test_the_command_says_its_version():
 @pytest.mark.parametrize(
     "flags, named, says",
     [
-        ("--out_dim 100000", "--in_dim", "at most 1243 here"),
         ("--lr inf", "--lr", "finite"),
         ("--epoch 0", "--epoch", "at least 1"),
         ("--white_cov --init 1e-200", "--init", "a start that floats can follow"),

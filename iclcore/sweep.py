@@ -40,7 +40,17 @@ from iclcore.sweep_plan import MOST_PLANS, Plan, carry_out, distinct, grid
 from iclcore.trainer import delayed_interrupt
 from iclcore.versions import versions
 
-__all__ = ["MOST_PLANS", "ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
+__all__ = [
+    "MOST_PLANS",
+    "ClusterLost",
+    "Plan",
+    "Swept",
+    "carry_out",
+    "distinct",
+    "executor",
+    "grid",
+    "sweep",
+]
 
 SUBMITTED = 1000  # runs that wait at an executor at a time: more than a cluster has workers
 ANSWER_SECONDS = 2  # that a scheduler has to answer

@@ -93,16 +93,14 @@ def numbers(name: str, value: Any) -> np.ndarray:
 
 def enough_to_whiten(name: str, sequences: int, dim: int) -> None:
     """Check that the covariance of so many task vectors has full rank, so that they can be whitened."""
-    if 0 < sequences <= dim:
-        takes = f"takes at least {dim + 1} sequences, to whiten vectors of dimension {dim}"
-        raise BadValue(name, f"{takes}, not {sequences}")
+    takes = f"at least {dim + 1} sequences, to whiten vectors of dimension {dim}"
+    _check(sequences == 0 or sequences > dim, name, takes, sequences)
 
 
 def fits_in_memory(name: str, size: int) -> None:
     """Check that an array of ``size`` bytes fits into the memory of the machine."""
-    if not hasattr(os, "sysconf"):  # as on Windows
-        return
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > memory:
+    if hasattr(os, "sysconf"):  # Windows has no such function
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         sizes = f"{size / 1e9:.3g} GB, and the machine has {memory / 1e9:.3g}"
-        raise BadValue(name, f"takes less: this needs {sizes}")
+        if size > memory:
+            raise BadValue(name, f"takes less: this needs {sizes}")

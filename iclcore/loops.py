@@ -18,12 +18,8 @@ def fill_features(x, y, first, second, divisor, phi):
     outputs, pairs = y.shape[2], len(first)
     token, pair = np.zeros((dim + outputs, tokens)), np.empty(pairs)
     for s in range(sequences):
-        for m in range(tokens):
-            for d in range(dim):
-                token[d, m] = x[s, m, d]
-        for m in range(tokens - 1):
-            for o in range(outputs):
-                token[dim + o, m] = y[s, m, o]
+        token[:dim] = x[s].T
+        token[dim:, :-1] = y[s, :-1].T
         for p in range(pairs):
             a, b, total = first[p], second[p], 0.0
             for m in range(tokens):

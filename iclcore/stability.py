@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore import moments
-from iclcore.checks import BadValue, instance, whole
+from iclcore.checks import BadValue, instance
 from iclcore.engines.base import flat, parted
 from iclcore.models import Factors, Model, trainable
-from iclcore.moments import Data, Moments
+from iclcore.moments import Data
 from iclcore.task import RegressionTask, Sequences
 from iclcore.theory.minimum import balanced_end, jacobian
 from iclcore.trainer import train
@@ -33,7 +33,6 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     J = ∂c/∂weights. All weights that reach the prediction count, not only those of the paper's subspace: what
     leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
     """
-    instance("task", task, RegressionTask)
     if not model.linear:
         raise BadValue("model", "takes a linear one; monotone_rate takes softmax attention too")
     slope = jacobian(balanced_end(task, model), moments.features(model, task.dim, task.outputs))
@@ -49,15 +48,14 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
     knows a formula for infinitely many sequences. For a finite set there is none, since training goes on
     to fit what the few sequences hold by chance, and the loss gets several times as sharp there.
     """
-    trainable("model", model)
-    instance("data", data, Sequences, RegressionTask, Moments)
-    whole("steps", steps)
-    start = model.start(data.dim, data.outputs, whole("seed", seed, least=0))
+    start = trainable("model", model).start(data.dim, data.outputs, seed)
     data, gradient = _data_and_gradient(model, data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a loss rises is what we want to find out
 
         def monotone(lr: float) -> bool:
+            if not SMALLEST < lr < 1 / SMALLEST:
+                raise BadValue("data", "takes sequences that some learning rate suits; none does")
             run = train(model, data, steps, lr, start=start, progress=lambda _: None)
             if run.ended == "interrupted":
                 raise KeyboardInterrupt
@@ -68,12 +66,8 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
         rate = 1.0
         while not monotone(rate):
             rate /= 2
-            if rate < SMALLEST:
-                raise BadValue("data", "takes smaller numbers: no learning rate is small enough")
         while rate >= 1 and monotone(2 * rate):
             rate *= 2
-            if rate > 1 / SMALLEST:
-                raise BadValue("data", "takes sequences of which something can be learned")
         return rate
 
 

@@ -36,21 +36,11 @@ from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
 from iclcore.history import History
-from iclcore.sweep_plan import MOST_PLANS, Plan, carry_out, distinct, grid
+from iclcore.sweep_plan import Plan, carry_out, distinct, grid
 from iclcore.trainer import delayed_interrupt
 from iclcore.versions import versions
 
-__all__ = [
-    "MOST_PLANS",
-    "ClusterLost",
-    "Plan",
-    "Swept",
-    "carry_out",
-    "distinct",
-    "executor",
-    "grid",
-    "sweep",
-]
+__all__ = ["ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
 
 SUBMITTED = 1000  # runs that wait at an executor at a time: more than a cluster has workers
 ANSWER_SECONDS = 2  # that a scheduler has to answer

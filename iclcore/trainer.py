@@ -161,7 +161,7 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
             raise BadValue("tests", f"{takes}, not {name!r}")
     if tests and engine == "population":
         raise BadValue("tests", "takes none with engine population: engine moments takes them")
-    size, accepted = features(model, data.dim, data.outputs).size, ENGINES[engine].data
+    accepted, expected = ENGINES[engine].data, features(model, data.dim, data.outputs)
     for name, dataset in [("data", data), *tests.items()]:
         if not isinstance(dataset, accepted):
             takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"
@@ -169,9 +169,8 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
         if (dataset.dim, dataset.outputs) != (data.dim, data.outputs):
             takes = f"takes sets of data's dim and outputs, {data.dim} and {data.outputs}"
             raise BadValue("tests", f"{takes}; {name} has {dataset.dim} and {dataset.outputs}")
-        if isinstance(dataset, Moments) and dataset.features.size != size:
-            takes = f"takes averages of the {size} features of {type(model).__name__}"
-            raise BadValue(name, f"{takes}, not of {dataset.features.size}")
+        if isinstance(dataset, Moments) and dataset.features != expected:
+            raise BadValue(name, f"takes averages of the features of {type(model).__name__}")
 
 
 def _initial_weights(

@@ -127,7 +127,7 @@ def test_ctrl_c_ends_the_search(softmax):
 
 def test_data_without_a_monotone_rate_are_refused():
     zeros = Sequences(np.zeros((3, 4, 2)), np.zeros((3, 4)))
-    with pytest.raises(ValueError, match="something can be learned"):
+    with pytest.raises(ValueError, match="some learning rate suits"):
         monotone_rate(MergedAttention(heads=1), zeros, 3)
     data = TASK.sample(5)
     with pytest.raises(ValueError, match="smaller numbers"):

@@ -293,7 +293,7 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
                 (
                     of_population(TASK, CubicMLP()),
                     "auto",
-                    "30 features of MergedAttention, not of 9",
+                    "averages of the features of MergedAttention",
                 ),
             )
         ),

@@ -147,11 +147,9 @@ def build_parser(multihead: bool = False) -> Parser:
     sweep.set_defaults(parser=sweep, module="sweep")
 
     text = (
-        "plateau_loss: of every model, with index eigenvectors learned. merged_loss: attnM and mlp "
+        "Rows: plateau_loss, of index eigenvectors learned; merged_loss, of attnM and mlp on white "
     )
-    text += (
-        "on white input. head_value: attnS of rank 1 with one output, learning eigenvector index."
-    )
+    text += "input; head_value, of a head of attnS with rank 1 that learns eigenvector index."
     theory = commands.add_parser("theory", help="the formulas for these flags, as CSV", epilog=text)
     problem_flags(theory)
     add = theory.add_argument
@@ -193,9 +191,7 @@ def train_flags(parser: Parser) -> None:
     add("--optimizer", choices=("sgd", "adam"), default="sgd", help="sgd by default")
     add("--momentum", type=float, help="as in torch.optim.SGD (0)")
     add("--weight_decay", type=float, help="as in torch.optim: added to the gradient (0)")
-    add(
-        "--engine", default="auto", help="auto, moments, population, softmax, autograd or published"
-    )
+    add("--engine", default="auto", help="auto, published, moments, population, ... (auto)")
     add("--seed", type=int, default=10, help="same seed, same curve (10)")
 
 

@@ -12,7 +12,8 @@ from iclcore.cli.flags import Parser, train_flags, unknown_flag
 from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
 from iclcore.extras import needs
-from iclcore.sweep import MOST_PLANS, ClusterLost, Plan, sweep
+from iclcore.sweep import ClusterLost, Plan, sweep
+from iclcore.sweep_plan import MOST_PLANS
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import attacked
 import faults
 import mutants
 import pytest
@@ -56,7 +55,7 @@ def small(tmp_path, monkeypatch):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     (root / "tools").mkdir()
-    for name in ("mutants.py", "faults.py", "attacked.py", "make.py", "workplace.py", "guard.py"):
+    for name in ("mutants.py", "faults.py", "make.py", "workplace.py", "guard.py"):
         shutil.copy(tools / name, root / "tools")
     subprocess.run(["git", "init", "-q", str(root)], check=True)
     monkeypatch.setattr(mutants, "ROOT", root)
@@ -86,11 +85,3 @@ def test_what_is_called_equivalent_can_still_be_made():
         each = faults.mutants((mutants.PACKAGE / module).read_text())
         made = {(mutants.line_of(module, at), what) for at, _, what, _ in each}
         assert {(line, change) for of, line, change in named if of == module} <= made
-
-
-def test_a_row_replaces_its_own_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(attacked, "TABLE", tmp_path / "attacked.csv")
-    attacked.tell([["two", "2", "0", "b"], ["one", "1,000", "0", "a"]])
-    attacked.tell([["two", "3", "1", "c"]])
-    rows = attacked.TABLE.read_text().splitlines()[1:]
-    assert rows == ['one,"1,000",0,a', "two,3,1,c"]

@@ -1,8 +1,6 @@
 """The project as a whole: pins, pages, commands, and nothing of one machine in the tree."""
 
 import ast
-import csv
-import os
 import re
 import subprocess
 import sys
@@ -12,7 +10,6 @@ from pathlib import Path
 import make as steps
 import nbformat
 import yaml
-from pace import slow
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
@@ -85,21 +82,6 @@ def test_the_reference_has_every_module_of_the_package_or_the_package_it_is_in()
     modules = {".".join(p.with_suffix("").parts).removesuffix(".__init__") for p in files}
     modules = {m for m in modules if not m.startswith("iclcore.cli.")}  # the command line's parts
     assert not {m for m in modules - inner if not {m, m.rpartition(".")[0]} & shown}
-
-
-@slow
-def test_what_the_reproduce_page_tells_to_run_is_there():
-    """The slow tests among it, too."""
-    with (ROOT / "book" / "iclbook" / "data" / "attacked.csv").open(newline="") as file:
-        told = [row["command"].strip("`") for row in csv.DictReader(file)]
-    nodes = {node for line in told for node in re.findall(r"^LONG=yes pytest (\S+)$", line)}
-    assert len(nodes) > 10
-    collect = [sys.executable, "-m", "pytest", "--collect-only", *sorted(nodes)]
-    found = subprocess.run(
-        collect, cwd=ROOT, env=os.environ | {"LONG": "yes"}, capture_output=True, text=True
-    )
-    assert found.returncode == 0, found.stdout
-    assert nodes == {line.partition("[")[0] for line in found.stdout.splitlines() if "::" in line}
 
 
 def test_ci_runs_what_the_readme_says():

@@ -22,7 +22,7 @@ LOADED = (
     *(f"iclbook.{room}" for room in ("chapter", "data", "explorers", "measure", "plot")),
     *(
         f"iclcore.{room}"
-        for room in ("engines.autograd", "edge", "heads.full_model", "published", "theory")
+        for room in ("engines.autograd", "heads.full_model", "stability", "published", "theory")
     ),
     "matplotlib_inline.backend_inline",
 )

@@ -139,12 +139,11 @@ def folder(in_folder):
 
 @inputs(3000)
 @given(model=MODELS, rest=lines(SMALL, SWITCHES), kind=st.sampled_from(["csv", "npz"]))
-def test_train(model, rest, kind, folder, capsys, tally):
+def test_train(model, rest, kind, folder, capsys):
     small = ["--epoch=20", "--trainset_size=20", "--seq_len=6"]
     here = folder()
     argv = ["train", *model.split(), *small, *rest, f"--save=curve.{kind}", "--json=run.json"]
     status = ends_well(argv, capsys)
-    tally("command lines of train")
     assert (status in (1, 2)) != (here / f"curve.{kind}").exists()
     if status not in (1, 2):
         finite(here, status == 3)
@@ -153,11 +152,10 @@ def test_train(model, rest, kind, folder, capsys, tally):
 
 @inputs(1000)
 @given(rest=lines(HEADS, ["--track_value"]))
-def test_train_of_several_heads(rest, folder, capsys, tally):
+def test_train_of_several_heads(rest, folder, capsys):
     here = folder()
     small = ["--epoch=10", "--lr=0.01", "--batch=8", "--dims=2", "--seq_len=6"]
     status = ends_well(["train", "--model=multihead", *small, *rest, "--save=curve.csv"], capsys)
-    tally("command lines of train --model multihead")
     if status not in (1, 2):
         finite(here, status == 3)
 
@@ -166,10 +164,9 @@ def test_train_of_several_heads(rest, folder, capsys, tally):
 @given(model=MODELS, rest=lines({k: v for k, v in SMALL.items() if k in (
     "--heads", "--rank", "--init", "--in_dim", "--out_dim", "--seq_len", "--spectrum", "--epoch", "--lr")},
     ["--white_cov", "--vary_len", "--softmax"]))  # fmt: skip
-def test_theory(model, rest, folder, capsys, tally):
+def test_theory(model, rest, folder, capsys):
     here = folder()
     status = ends_well(["theory", *model.split(), *rest, "--save=table.csv"], capsys)
-    tally("command lines of theory")
     if status == 0:
         rows = [row.split(",") for row in (here / "table.csv").read_text().splitlines()[2:]]
         assert np.isfinite([float(row[3]) for row in rows]).all()
@@ -183,7 +180,7 @@ AXES = st.dictionaries(st.sampled_from([*(name[2:] for name in SMALL), "x", "sof
 
 @inputs(600)
 @given(model=MODELS, rest=lines(SMALL, SWITCHES), axes=AXES)
-def test_sweep(model, rest, axes, folder, capsys, tally):
+def test_sweep(model, rest, axes, folder, capsys):
     here = folder()
     grid = " ".join(f"{name}={values}" for name, values in axes.items())
     small = ["--epoch=5", "--trainset_size=8", "--seq_len=5"]
@@ -191,7 +188,6 @@ def test_sweep(model, rest, axes, folder, capsys, tally):
     status = ends_well(
         ["sweep", "--out=swept", f"--grid={grid}", *model.split(), *small, *rest], capsys
     )
-    tally("command lines of sweep")
     if status in (1, 2):
         assert not (here / "swept").exists()
     else:
@@ -214,10 +210,9 @@ PARAMETERS = sorted(
         ODD, st.sampled_from(["1", "2", "3", "0.01", "1e-3", "[1, 2]", "(1, 2)", "True"])
     ),
 )
-def test_settings_of_chapters(which, text, tally):
+def test_settings_of_chapters(which, text):
     """A setting becomes a value of its type within its range, or is refused in a line that names it."""
     (name, key), cells = which, CHAPTERS[which[0]]
-    tally("settings of chapters")
     own = chapter.parameters(cells)[key]
     try:
         value = chapter.settings(name, cells, [f"{key}={text}"])[key]

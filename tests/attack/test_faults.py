@@ -62,7 +62,7 @@ def same(out: Path, reference: Path, complete: bool) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_killed_sweeps(number, reference, tmp_path, tally):
+def test_killed_sweeps(number, reference, tmp_path):
     """A sweep is killed at random moments, again and again in one folder, until a last start ends it."""
     rng = random.Random(int(number))
     for _ in range(share(20)):
@@ -72,12 +72,11 @@ def test_killed_sweeps(number, reference, tmp_path, tally):
         process.send_signal(number)
         process.communicate(timeout=120)
         assert same(tmp_path / "out", reference, complete=False) >= before
-        tally(f"{number.name} to a sweep")
     assert done(f"sweep {GRID} --out out", tmp_path).returncode == 0
     same(tmp_path / "out", reference, complete=True)
 
 
-def test_killed_workers(reference, tmp_path, tally):
+def test_killed_workers(reference, tmp_path):
     """One of two workers is killed at random moments, and another one takes its place each time."""
     rng, cluster = random.Random(0), LocalCluster(tmp_path)
     try:
@@ -90,7 +89,6 @@ def test_killed_workers(reference, tmp_path, tally):
             worker.kill()
             worker.wait(timeout=120)
             cluster.worker()
-            tally("SIGKILL to a worker")
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0 or "KilledWorker" in err, err
         assert done(f"sweep {GRID} --out out", tmp_path).returncode == 0
@@ -99,7 +97,7 @@ def test_killed_workers(reference, tmp_path, tally):
         cluster.stop()
 
 
-def test_killed_schedulers(reference, tmp_path, tally):
+def test_killed_schedulers(reference, tmp_path):
     """A sweep says in one line that its scheduler is gone; under the next one it goes on."""
     rng = random.Random(0)
     for turn in range(share(10)):
@@ -116,12 +114,11 @@ def test_killed_schedulers(reference, tmp_path, tally):
         told = "is gone: " in err or "none answers at" in err
         assert process.returncode == 0 or (told and err.count("\n") == 1), err
         assert same(tmp_path / "out", reference, complete=False) >= before
-        tally("SIGKILL to a scheduler")
     assert done(f"sweep {GRID} --out out", tmp_path).returncode == 0
     same(tmp_path / "out", reference, complete=True)
 
 
-def test_stopped_trainings(tmp_path, tally):
+def test_stopped_trainings(tmp_path):
     """A run that is stopped by Ctrl-C keeps what it recorded, or nothing if it had not begun."""
     rng = random.Random(0)
     for _ in range(share(20)):
@@ -133,10 +130,9 @@ def test_stopped_trainings(tmp_path, tally):
         if (tmp_path / "run.npz").exists():
             assert History.from_npz(tmp_path / "run.npz").ended in ("interrupted", "finished")
         assert {path.name for path in tmp_path.iterdir()} <= {"run.npz"}
-        tally("SIGINT to a run")
 
 
-def test_full_disks(tmp_path, tally):
+def test_full_disks(tmp_path):
     """A file may have so many bytes and no more: what was there stays, and one line says why."""
     rng = random.Random(0)
     for _ in range(share(20)):
@@ -150,10 +146,9 @@ def test_full_disks(tmp_path, tally):
         assert process.stderr.count("\n") == 1
         assert [path.name for path in tmp_path.iterdir()] == ["run.csv"]
         assert (tmp_path / "run.csv").read_text() == "mine"
-        tally("full disks")
 
 
-def test_two_sweeps_in_one_folder(reference, tmp_path, tally):
+def test_two_sweeps_in_one_folder(reference, tmp_path):
     """Both write the same bytes, and every file is renamed into its place."""
     for pair in range(share(5)):
         folder = tmp_path / str(pair)
@@ -163,7 +158,6 @@ def test_two_sweeps_in_one_folder(reference, tmp_path, tally):
             _, err = process.communicate(timeout=600)
             assert process.returncode == 0, err
         same(folder / "out", reference, complete=True)
-        tally("pairs of sweeps in one folder")
 
 
 PLACES = {
@@ -177,16 +171,15 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_places(place, reference, tmp_path, tally):
+def test_places(place, reference, tmp_path):
     """In other surroundings a sweep writes the same bytes."""
     process = done(f"sweep {GRID} --out out", tmp_path, env=ENVIRONMENT | PLACES[place])
     assert process.returncode == 0, process.stderr
     same(tmp_path / "out", reference, complete=True)
-    tally("sweeps in other surroundings")
 
 
 @pytest.mark.parametrize("line", ["theory", "train -h"])
-def test_broken_pipes(line, tmp_path, tally):
+def test_broken_pipes(line, tmp_path):
     rng = random.Random(0)
     for _ in range(share(10)):
         process = started(line, tmp_path)
@@ -195,10 +188,9 @@ def test_broken_pipes(line, tmp_path, tally):
         err = process.stderr.read()
         assert process.wait(timeout=120) in (0, 1), err
         process.stderr.close()
-        tally("broken pipes")
 
 
-def test_systems(tally):
+def test_systems():
     """Every locked package has a wheel for each Python on each system, and resolving changes nothing."""
     before = lock.LOCK.read_text()
     try:
@@ -209,4 +201,3 @@ def test_systems(tally):
         lock.LOCK.write_text(before)
     pairs = [line for line in told.splitlines() if line.endswith(": all have wheels")]
     assert len(pairs) == len(lock.PAIRS)
-    tally("systems, with a Python, that the lock resolves for", len(pairs))

@@ -12,8 +12,7 @@ CALLS = Path(__file__).with_name("calls.py")
 
 
 @slow
-def test_calls(tally):
+def test_calls():
     count = share(5000)
     done = subprocess.run([sys.executable, CALLS, str(count)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    tally("calls of the public Python", count)

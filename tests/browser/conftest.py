@@ -8,7 +8,6 @@ from pathlib import Path
 import browsers
 import pytest
 import serve
-from attack.conftest import pytest_runtest_makereport, pytest_sessionfinish, tally  # noqa: F401
 from playwright.sync_api import sync_playwright
 
 from browser.seen import LAID_OUT, frames

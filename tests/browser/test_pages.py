@@ -145,9 +145,8 @@ def open_page(visit):
 
 
 @pytest.mark.parametrize("name", mostly_slow(PAGES, "index", "rank_one", "notation"))
-def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name, tally):
+def test_a_page_is_whole_on_any_screen_and_for_anyone(open_page, name):
     """One visit: it takes longer to set a page's formulas than to look at it."""
-    tally("pages, light and dark, at 320 and 1,200 px")
     page = open_page(name, viewport={"width": 320, "height": 700}, color_scheme="dark")
     weighs_little(page)
     is_whole_on_any_screen(page)

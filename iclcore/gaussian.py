@@ -10,9 +10,10 @@ from iclcore.task import Divisor, RegressionTask, divide_by
 def population_averages(
     task: RegressionTask, places: Int[np.ndarray, "2 pairs"], divisor: Divisor, labels: str
 ) -> tuple[Float[np.ndarray, "F F"], Float[np.ndarray, "O F"], float]:
-    """Return gram, cross and power of infinitely many sequences with these labels.
+    """Return gram, cross and power of infinitely many sequences of one kind.
 
-    ``places`` are the entries (a, b) of S in the features; ``labels`` are those of ``moments.of_population``.
+    ``places`` are the entries (a, b) of S in the features; ``labels`` chooses the kind of sequence, as in
+    ``moments.of_population``.
 
     Given W, a token (x, y) is Gaussian with covariance Σ, so S, without the query's own xxᵀ, is Wishart:
     ⟨S_ab S_cd⟩ = N² Σ_ab Σ_cd + N (Σ_ac Σ_bd + Σ_ad Σ_bc). The query is independent of it and enters by its

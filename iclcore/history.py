@@ -195,7 +195,7 @@ class History:
             return cls._read(record, steps=steps, series=columns)
 
     def to_npz(self, path: str | Path) -> None:
-        """Write everything, weights included."""
+        """Write the whole run but its moments, weights included."""
         arrays = {"steps": self.steps, "kept": self.kept}
         for group in GROUPS:
             arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}

@@ -162,7 +162,8 @@ def train_linear(weights, slopes, vectors, moments, batches, pair, lr, rule, don
     """Take as many steps as ``errors`` has rows, and return how many were recorded.
 
     ``vectors``: all weights, their gradient, and the two averages of the optimizer, each as one vector.
-    ``weights`` (W, K, Q, v) and ``slopes`` are views of the first two; W of a model with K and Q is not.
+    ``weights`` (W, K, Q, v) are views of the first of these vectors, and ``slopes`` of the second. With K and
+    Q, W is only a place to compute Qᵀ K in.
     ``moments``: gram, cross and power of several sets. The first is trained on and the others only measure,
     unless there are ``batches``: φ (steps, rows, F) and targets (steps, rows, O), with a batch for each step.
     ``done``: the number of earlier steps. A loss that is not finite is the last one recorded.

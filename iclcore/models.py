@@ -1,7 +1,8 @@
 """The models: which weights they have, how the weights start, and how they enter the prediction.
 
 A model's weights are a dict of arrays with the heads in front. ``modules`` defines each model in torch, as
-plainly as possible; here is what training needs besides. Every linear attention predicts
+plainly as possible; here is what training needs besides. An input x has D entries, and a token (x, y) has
+E = D + O, with O outputs. Every linear attention predicts
 
     ŷ_o = Σ_{d,a,b} c^o_{dab} x_q[d] S[a,b]    with    S = Σ_m token_m token_mᵀ,
     c^o_{dab} = Σ_h W_h[d,a] v_h^o[b].
@@ -41,11 +42,11 @@ class Model:
     """What all models have: a number of heads, the scale ``init`` of the initial weights, and a divisor.
 
     The sum over the tokens of a context is divided by the ``divisor``, see ``task.divide_by``. A model is
-    ``cubic`` if all that it uses of S is β, the block between the inputs and the last label.
+    ``only_beta`` if of S it reads only β = Σ_m y_m x_m, the column that belongs to the last label.
     """
 
     softmax = False  # attention makes it a field
-    cubic: ClassVar[bool] = False
+    only_beta: ClassVar[bool] = False
     heads: int = 1
     init: float = 1e-2
     divisor: Divisor = "one"
@@ -75,7 +76,7 @@ class Model:
     def start(
         self, dim: int, outputs: int = 1, seed: int = 0, answer_rows_only: bool = False
     ) -> Weights:
-        """Return Gaussian initial weights in the paper's subspace: the weights that leave it are set to zero.
+        """Return Gaussian initial weights; those that the paper sets to zero are zero.
 
         With ``answer_rows_only`` the value matrices have only their last rows, which are all that reaches
         the answer: at D = 1,000 the others take 8 MB a head.
@@ -104,7 +105,7 @@ class Attention(Model):
 
 @dataclass(frozen=True)
 class MergedAttention(Attention):
-    """Attention whose key and query are one E x E matrix a head: score(n, m) = x_nᵀ KQ x_m."""
+    """Attention with key and query as one E x E matrix per head: score(n, m) = token_nᵀ KQ token_m."""
 
     heads: int = 8
     init: float = 1e-6
@@ -122,7 +123,7 @@ class MergedAttention(Attention):
 
 @dataclass(frozen=True)
 class SeparateAttention(Attention):
-    """Attention with a key and a query of rank R in each head: score(n, m) = (Q x_n)·(K x_m)."""
+    """Attention with a key and a query of rank R in each head: score(n, m) = (Q token_n)·(K token_m)."""
 
     heads: int = 5
     init: float = 1e-2
@@ -150,7 +151,7 @@ class CubicMLP(Model):
 
     heads: int = 8
     init: float = 1e-6
-    cubic: ClassVar[bool] = True
+    only_beta: ClassVar[bool] = True
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
         return [
@@ -181,7 +182,7 @@ def copied(weights: Weights) -> Weights:
 
 
 def scoring(factors: Factors) -> np.ndarray:
-    """Return W of every head, (…, H, D, E): the score of token m is x_qᵀ W_h x_m, with W_h = Q_hᵀ K_h."""
+    """Return W of every head, (…, H, D, E): the score of token m is x_qᵀ W_h token_m, and W_h = Q_hᵀ K_h."""
     *parts, _ = factors
     return parts[0] if len(parts) == 1 else np.einsum("...rd,...ra->...da", parts[1], parts[0])
 

@@ -1,7 +1,7 @@
 """The models as torch modules: the definition of what each model does with a sequence.
 
-They are slow and obvious on purpose. The engines ``linear``, ``population`` and ``softmax`` train the same
-models much faster and must agree with them; the engine ``autograd`` trains the modules themselves.
+They are slow and obvious on purpose. The engines "moments", "population" and "softmax" train the same models
+much faster and must agree with them; the engine "autograd" trains the modules themselves.
 
 Shapes: P sequences of n tokens, a token having E = D + O entries (its x and its y), H heads of rank R. The
 last token is the query, whose y is set to zero, and the prediction of this y is (P, O).

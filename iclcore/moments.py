@@ -25,19 +25,19 @@ CHUNK = 2000  # sequences whose features are in memory at a time: 6 MB at D = 8
 class Features:
     """The features φ: which entries S[a, b] they use, and where each stands.
 
-    Attention uses all of S, and a cubic model only β. S is symmetric, so S[a, b] and S[b, a] are one pair,
-    with the number ``pair[a, b]``. Feature (d, pair) stands at place d · pairs + pair.
+    Attention uses all of S, and a model with ``only_beta`` one column of it. S is symmetric, so S[a, b] and
+    S[b, a] are one pair, with the number ``pair[a, b]``. Feature (d, pair) stands at place d · pairs + pair.
     """
 
     dim: int
     outputs: int
-    cubic: bool
+    only_beta: bool
 
     @property
     def pairs(self) -> int:
         """The number of different entries of S."""
         tokens = self.dim + self.outputs
-        return self.dim if self.cubic else tokens * (tokens + 1) // 2
+        return self.dim if self.only_beta else tokens * (tokens + 1) // 2
 
     @property
     def size(self) -> int:
@@ -48,14 +48,14 @@ class Features:
     def places(self) -> Int[np.ndarray, "2 pairs"]:
         """An (a, b) for each pair, as indices into S. (Cached because every batch needs it.)"""
         size = self.dim + self.outputs
-        if self.cubic:
+        if self.only_beta:
             return np.stack([np.arange(self.dim), np.full(self.dim, size - 1)])
         return np.stack(np.triu_indices(size))
 
     @cached_property
     def pair(self) -> Int[np.ndarray, "A B"]:
-        """The number of the pair that each entry of S belongs to; for a cubic model only the last column."""
-        if self.cubic:
+        """The number of the pair that each entry of S belongs to; with ``only_beta``, of the last column."""
+        if self.only_beta:
             return np.arange(self.dim)[:, None]
         pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
         pair[*self.places] = pair[*self.places[::-1]] = np.arange(self.pairs)
@@ -64,7 +64,7 @@ class Features:
 
 def features(model: Model, dim: int, outputs: int) -> Features:
     """Return the features of a model."""
-    return Features(dim, outputs, model.cubic)
+    return Features(dim, outputs, model.only_beta)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def averages(data: Data, model: Model) -> Moments:
         return data
     if isinstance(data, RegressionTask):
         return of_population(data, model)
-    key = model.cubic, model.divisor  # moments depend on nothing else of a model
+    key = model.only_beta, model.divisor  # moments depend on nothing else of a model
     if key not in data.averages:
         data.averages[key] = of_sequences(data, model)
     return data.averages[key]
@@ -180,9 +180,10 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
 def of_population(task: RegressionTask, model: Model, labels: str | None = None) -> Moments:
     """Return the moments of infinitely many sequences, in closed form.
 
-    ``labels`` asks for the sequences of one kind alone: those whose labels come from their ``own`` W, those
-    whose labels come from the W that they have in common (``shared``), or those whose context has ``noise``
-    for labels and only the answer comes from the common W. Such moments have no task.
+    ``labels`` chooses one kind of sequence: "own" for those whose labels come from a W of their own, "shared"
+    for those whose labels come from the W that they have in common, and "noise" for those whose context has
+    noise for labels, while the answer comes from the common W. The ``task`` of such moments is None, because
+    they describe only a part of the task's sequences.
     """
     choice("labels", labels or "own", ("own", "shared", "noise"))
     return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)

@@ -30,8 +30,8 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     """Return 2/sharpness of the population loss where training a linear model from small weights ends.
 
     No residual is left there that the weights could fit, so the Hessian is 2 Jᵀ gram J with
-    J = ∂c/∂weights. All weights that reach the prediction count, not only those of the paper's subspace: what
-    leaks out of it on finite data, or by round-off, grows first, and at a smaller learning rate.
+    J = ∂c/∂weights. It includes the weights that the paper sets to zero and that reach the prediction: along
+    these, round-off or a finite sample starts an instability at a smaller learning rate.
     """
     if not model.linear:
         raise BadValue("model", "takes a linear one; monotone_rate takes softmax attention too")

@@ -37,9 +37,10 @@ class Plan:
 
     data: a task, of which the published code's draw for ``seed`` is taken, or Sequences of one's own.
     sequences: how many are drawn; None for infinitely many, which linear models can be trained on.
-    tests: how many there are in each test set of the draw, "test_in_weight" and "test_in_context".
+    tests: how many sequences each of the draw's two test sets has. Their errors are recorded as
+        "test_in_weight" and "test_in_context".
     seed: the seed of the draw and of the initial weights; on data that is not drawn, of the weights alone.
-    values: whether each head's value weight is recorded at every step.
+    values: whether the history keeps each head's value weight at every step, which ``train`` records.
     The other fields are parameters of ``train``.
     """
 
@@ -111,7 +112,7 @@ class Plan:
 
     @property
     def row(self) -> dict:
-        """The settings as one row of a table. Of a task, the draw does not use the seed, but the plan's."""
+        """The settings as one row of a table. Its ``seed`` is that of the plan, not that of the task."""
         row = {"model": type(self.model).__name__, "optimizer": type(self.optimizer).__name__}
         for name, value in self.settings.items():
             row |= value if isinstance(value, dict) else {name: value}

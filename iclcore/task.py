@@ -48,7 +48,7 @@ class Sequences:
 
     Lists and integers become arrays of floats, and for one output ``y`` may be (P, T). The last row of a
     sequence is the query: ``y`` has its answer there, which a model never sees. Nobody can change the
-    arrays: they are copies, unless they were read-only.
+    arrays, because averages and a digest of them are kept: they are read-only copies.
 
     With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
     each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if

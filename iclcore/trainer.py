@@ -43,11 +43,12 @@ def train(
 ) -> History:
     """Train ``model`` on ``data`` for ``steps`` steps of size ``lr`` and return the History.
 
-    - ``data``: Sequences, a RegressionTask (infinitely many sequences of it), or Moments of either.
+    - ``data``: Sequences, a RegressionTask, or Moments of either. A task stands for infinitely many of its
+      sequences: linear models are trained on the average over all of them, and nothing is sampled.
     - ``optimizer``: GradientDescent (the default) or Adam.
     - ``batch``: draw so many fresh sequences of the task at each step; needs a linear model.
-    - ``start``: the initial weights. Without it, a published draw as ``data`` gives those of the published
-      code, unless there is a ``seed``; else they are drawn from ``seed``.
+    - ``start``: the initial weights. Without it, sequences from ``published.sample`` bring those of the
+      published code, and other data begin at weights drawn from ``seed``. (A ``seed`` overrides the former.)
     - ``seed``: the seed of the initial weights and of fresh sequences; 0 if it is not given.
     - ``tests``: further data by name; the error on each is recorded at every step under that name.
     - ``snapshots``: the steps at which to keep all weights; a number n means every n steps.

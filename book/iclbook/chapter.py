@@ -118,9 +118,10 @@ def parameters(cells: Sequence[Mapping]) -> dict[str, Parameter]:
 
 
 def hold_ranges(names: Mapping[str, Any]) -> None:
-    """In a chapter, with its ``globals()``: a setting outside of its range ends here, before any work.
+    """Stop a chapter before any work if one of its settings is outside of its range.
 
-    Whoever sets it, papermill in a cell of its own too: what the cells said that ran is in ``In``.
+    ``names`` are the chapter's ``globals()``. Their ``In`` holds the source of the cells that ran, with the
+    settings, also those that papermill put into a cell of its own.
     """
     for source in reversed(names.get("In", ())):
         with suppress(SyntaxError):

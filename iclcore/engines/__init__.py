@@ -1,6 +1,7 @@
 """The engines train a model on data step by step. This table says what each of them accepts.
 
-Where two engines accept the same run, they agree to round-off (softmax and published: to float32).
+Where two engines accept the same run, they agree to round-off (softmax and published: to float32), as long as
+the learning rate is small enough: see ``stability``.
 """
 
 from importlib import import_module
@@ -49,7 +50,8 @@ def choose(
 
     ``sizes`` are D and O, or None if the data are moments, which are there already. ``task`` is the task if
     the data are infinitely many of its sequences. Moments hold F² numbers, and the number F of features grows
-    as D³: beyond MOST_FEATURES "auto" trains on a task in closed form and on sequences by autograd.
+    as D³. Where there are more than MOST_FEATURES, "auto" takes "population" for a task and "autograd" for
+    sequences.
     """
     choice("engine", engine, ("auto", *ENGINES))
     instance("optimizer", optimizer, GradientDescent, Adam)

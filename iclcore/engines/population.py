@@ -6,7 +6,8 @@ In the paper's subspace, with one output and a task vector of its own for every 
 
     L(M) = E y_q² − 2 Σ_d a_d M_dd + Σ_ij c_i λ_j M_ij²,    ∂L/∂M_ij = 2 (c_i λ_j M_ij − a_i δ_ij).
 
-Weights that would leave the subspace have no gradient there: all odd averages over task vectors vanish.
+Weights that would leave the subspace have no gradient there. It would be an average with an odd number of
+factors w, and such averages are zero, because w and −w are equally likely.
 """
 
 import numpy as np

@@ -50,8 +50,8 @@ def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
 def plateau_losses(data: Data) -> Levels:
     """Return the losses L(M_0) … L(M_D) on which training waits, shape (D + 1,).
 
-    With m eigenvectors learned the loss is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. It does not depend on the divisor,
-    unless the task has all context lengths: then β is divided by the number of tokens, as in the runs.
+    With m eigenvectors learned the loss is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. It does not depend on the divisor
+    if there is one context length. For a task with ``every_length`` it is that of the divisor "tokens".
 
     For Sequences, or Moments whose task is known, the result is the least loss on these data of any matrix M
     = Σ_{d ≤ m} μ_d e_d e_dᵀ, where e_d are the eigenvectors of the task's Λ.
@@ -148,7 +148,8 @@ def _white_rates(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
 def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor = "one") -> Times:
     """Return the loss of merged attention on white input at each time, shape (t,).
 
-    L(t) = tr Λ + σ² − 2ac + bc², where c follows ċ = 4c(a − bc): a logistic rise from c₀ to c* = a/b,
+    L(t) = tr Λ + σ² − 2ac + bc², where c follows ċ = 4c(a − bc): a logistic rise from c₀ to c* = a/b. Here
+    a = √(D/O) a_1 and b = b_1/O, because all directions learn together.
 
         c(t) = c* c₀/(c₀ (1 − e) + c* e),   e = exp(−4at).
 

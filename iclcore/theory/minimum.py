@@ -37,7 +37,7 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
     groups = [range(d, min(d + rank, dim)) for d in range(0, dim, rank)]
     groups = groups[: max(1, model.heads // outputs)]
     width = moments.features(model, dim, outputs).pair.shape
-    taught = [outputs - 1] if model.cubic else range(outputs)
+    taught = [outputs - 1] if model.only_beta else range(outputs)
     heads = len(groups) * len(taught)
     v = np.zeros((heads, outputs, width[1]))
     key, query = np.zeros((heads, rank, width[0])), np.zeros((heads, rank, dim))

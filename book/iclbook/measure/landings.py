@@ -31,7 +31,11 @@ class Landings:
     cut: Bool[np.ndarray, " n"]
 
     def of(self, kind: str) -> Bool[np.ndarray, " n"]:
-        """Those that end with a ``new`` head, with one that has ``room``, and the ``first``, at zero."""
+        """Return which landings are of one kind.
+
+        "first" is the plateau at zero. "new" landings end when a new head begins to learn, and "room"
+        landings when a head that has rank left learns one more eigenvector.
+        """
         m, between = self.level, (self.level > 0) & (self.level < self.dim)
         holds = {
             "first": m == 0,

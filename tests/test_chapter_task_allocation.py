@@ -34,7 +34,7 @@ def test_three_phases():
 
 
 def test_training_ends_at_the_limit():
-    # Steps of .02 and softmax's 1/L take .108 (see ``test_multihead``); batches of 256 spread it by .035
+    # Steps of .02 and softmax's 1/L take .108 (see ``test_heads``); batches of 256 spread it by .035
     assert 0.08 < said("measure.lead(path, light)") < 0.15
     # Batches of 256 keep the weights moving by η Tr C/(4 · 256) of the loss, 2%, C the covariance of one
     # context's gradient at the limit; .4% is of losers' ω, .8% the error of the last 200 batches.

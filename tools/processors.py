@@ -57,7 +57,7 @@ STEPS = {
 
 # where a test once hung on last bits, and what all chapters compute with
 QUICK = (
-    "test_edge.py",
+    "test_stability.py",
     "test_gradients.py",
     "test_optimisers.py",
     "test_saddles.py",

@@ -234,6 +234,6 @@ def _problem(history: History, data: Data) -> str | None:
     else:
         return None
     advice = "iclcore.stability finds smaller ones"
-    if getattr(data, "starts", None) and history.engine != "published":
+    if isinstance(data, Sequences) and data.starts and history.engine != "published":
         advice += '; engine="published" repeats the authors\' run bit by bit'
     return f"the loss {problem}, because lr = {history.lr:g} is too large: {advice}"

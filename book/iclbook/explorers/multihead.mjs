@@ -1,4 +1,4 @@
-// Gradient flow of multi-head softmax attention on several tasks: iclcore.theory.multihead.
+// Gradient flow of multi-head softmax attention on several tasks: iclcore.heads.theory.
 //
 // Loss_i = s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i],  B_hh' = exp(x), x = Σ_j d_j ω_j^h ω_j^h'.
 // Where softmax is mixed with linear attention (mixed.py), `soft` is its share squared: B = (1 − soft) x + soft exp(x),

@@ -1,4 +1,4 @@
-// How good heads are against other methods, and what carries over: iclcore.theory.icl_risk.
+// How good heads are against other methods, and what carries over: iclcore.heads.risk.
 
 import { left, waterFilling } from "./multihead.mjs";
 

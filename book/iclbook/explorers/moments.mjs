@@ -1,4 +1,4 @@
-// Gradient descent of merged linear attention on the moments of finite data, as in iclcore.descent.
+// Gradient descent of merged linear attention on the moments of finite data, as in iclcore.engines.linear.
 //
 // ŷ = cᵀφ, c[d, {a, b}] = Σ_h W_h[d, a] v_h[b] over symmetric pairs {a, b} of the E = D + 1 token entries,
 // loss = power − 2 crossᵀc + cᵀ gram c. A mixture's moments are the weighted mean of its kinds'.

@@ -358,6 +358,8 @@ def test_a_damaged_run_is_trained_again_and_other_files_are_left_alone(in_folder
     foreign = {"notes.npz": b"mine", "events.out.tfevents.1": b"", "a.partial": b"half"}
     for name, content in foreign.items():
         (in_folder / "out" / "runs" / name).write_bytes(content)
+    half = paths[0].with_name(f"{paths[0].name}.0123abcd.partial")
+    half.write_bytes(b"half")  # of a sweep that was killed
     assert sweep(plans, "out").reused == 1
     assert files(in_folder / "out") == wanted | foreign
     assert not capsys.readouterr().err

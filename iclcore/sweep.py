@@ -170,6 +170,8 @@ def sweep(
     with needs("cluster"):
         from pyarrow import csv, parquet
     swept = Swept(folder, runs, rows, 0)
+    for leftover in folder.rglob("*.????????.partial"):  # of a sweep that was killed while it wrote
+        leftover.unlink(missing_ok=True)
     for name, plan in runs.items():
         with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
             rows[name] = _row(plan, swept.history(plan))
@@ -177,8 +179,6 @@ def sweep(
     if missing := [plan for name, plan in runs.items() if name not in rows]:
         _train(missing, swept, jobs, scheduler)
     swept = replace(swept, rows={name: rows[name] for name in runs})
-    for leftover in folder.rglob("*.????????.partial"):  # of a sweep that was killed while it wrote
-        leftover.unlink(missing_ok=True)
     table = swept.table()
     write_whole(folder / "table.csv", lambda file: csv.write_csv(table, file))
     write_whole(folder / "table.parquet", lambda file: parquet.write_table(table, file))

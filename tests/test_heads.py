@@ -892,6 +892,14 @@ def test_torch_is_not_imported_with_the_modules():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_a_seed_of_the_full_model_keeps_its_batches():
+    """The chapters quote runs of these batches. (float32, and torch's last bits on other processors)"""
+    task = MultiTask((3, 3), context=20)
+    start = theory.aligned_start(task)
+    history = full_model.train_full(task, *start, ((0.03, 0.01),), batch=32, seed=1)
+    close(history.loss, [5.974010, 6.198041, 7.802297], within=1e-5)
+
+
 @pytest.mark.parametrize("where", ["start", "limit"])
 def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where):
     """Compare the noise of the gradient in all matrices, and of its component along them, which moves ω and

@@ -1,13 +1,14 @@
 """Sequences: what is drawn, what is refused, and that nobody can change them."""
 
 import pickle
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 from iclcore import MergedAttention, RegressionTask, Sequences, checks, published, train
 from iclcore.checks import BadValue
-from iclcore.moments import averages, of_population
+from iclcore.moments import averages, of_population, of_sequences
 
 
 @pytest.mark.parametrize("sequences, percent", [(100, 29), (100, 57), (100, 58), (7, 50), (10, 34)])
@@ -121,3 +122,14 @@ def test_what_the_memory_cannot_hold_is_refused_before_it_is_drawn(monkeypatch):
     for data in (RegressionTask(dim=9), task.sample(9)):
         with pytest.raises(BadValue, match=r"^dim takes less: "):
             averages(data, MergedAttention())
+
+
+def test_a_gram_matrix_may_fill_the_memory_and_no_more(monkeypatch):
+    """F = 60 features of D = 4 make a matrix of 8 F² bytes."""
+    data = RegressionTask(dim=4, context=5).sample(9)
+    for there, fits in ((8 * 60**2, True), (8 * 60**2 - 1, False)):
+        monkeypatch.setattr(
+            checks.os, "sysconf", lambda name, there=there: there if "PHYS" in name else 1
+        )
+        with nullcontext() if fits else pytest.raises(BadValue, match="^dim takes less"):
+            of_sequences(data, MergedAttention())

@@ -131,5 +131,5 @@ def test_a_gram_matrix_may_fill_the_memory_and_no_more(monkeypatch):
         monkeypatch.setattr(
             checks.os, "sysconf", lambda name, there=there: there if "PHYS" in name else 1
         )
-        with nullcontext() if fits else pytest.raises(BadValue, match="^dim takes less"):
+        with nullcontext() if fits else pytest.raises(BadValue, match=r"^dim takes less"):
             of_sequences(data, MergedAttention())

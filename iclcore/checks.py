@@ -13,7 +13,7 @@ import numpy as np
 
 
 class BadValue(ValueError):
-    """A parameter has a value that is not allowed: ``name`` is the parameter, ``takes`` says what is allowed."""
+    """A parameter has a wrong value: ``name`` is the parameter, and ``takes`` says which values it takes."""
 
     def __init__(self, name: str, takes: str):
         super().__init__(f"{name} {takes}")

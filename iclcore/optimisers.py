@@ -27,7 +27,7 @@ class GradientDescent:
 
     @property
     def rule(self) -> tuple[float, ...]:
-        """The parameters of the compiled step: 1 for Adam, else 0; β₁ or momentum; β₂; ε; the weight decay."""
+        """The parameters of the compiled step: 1 for Adam, else 0; β₁ or momentum; β₂; ε; weight decay."""
         return 0.0, float(self.momentum), 0.0, 0.0, float(self.weight_decay)
 
 

@@ -90,7 +90,7 @@ class BatchEngine(MomentEngine):
         return tuple(map(np.concatenate, zip(*blocks, strict=True)))
 
     def _stacked(self, drawn: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return features (steps, rows, F) and targets (steps, rows, O); the rows are those of all lengths."""
+        """Return features (steps, rows, F) and targets (steps, rows, O). The rows include all lengths."""
         stacks = []
         for sequences in drawn:
             rows = featured(sequences, self.features, self.model.divisor)

@@ -104,9 +104,9 @@ def train_merged(w, v, a, c, lam, power, lr, losses, values):
 def train_separate(k, q, v, a, c, lam, power, lr, losses, values):
     """Take ``len(losses)`` steps, and return the number of steps recorded.
 
-    ``k`` and ``q`` (H R, D) have R rows for each head, and M = Σ_n u_n k_n q_nᵀ, where u_n is the value weight
-    of the head that row n belongs to. If there are more than D rows, we form M. Otherwise we need only the
-    products k_n c k_m and q_n λ q_m of the rows, which are fewer than the entries of M.
+    ``k`` and ``q`` (H R, D) have R rows for each head, and M = Σ_n u_n k_n q_nᵀ, where u_n is the value
+    weight of the head that row n belongs to. If there are more than D rows, we form M. Otherwise we need only
+    the products k_n c k_m and q_n λ q_m of the rows, which are fewer than the entries of M.
     """
     rows, dim = k.shape
     rank, few = rows // len(v), rows <= dim

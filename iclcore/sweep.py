@@ -198,7 +198,7 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
     if scheduler is not None:
         task = partial(_on_worker, versions())
     with warnings.catch_warnings(), ExitStack() as stack:
-        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table says the same
+        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table has the same facts
         warnings.filterwarnings("ignore", "Sending large graph")  # the user's own sequences
         pool = stack.enter_context(executor(jobs, scheduler))
         interrupted = stack.enter_context(delayed_interrupt())

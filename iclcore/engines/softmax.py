@@ -37,7 +37,7 @@ class SoftmaxEngine(StepwiseEngine):
 
 
 class QueryRow:
-    """A data set, stored in blocks, on which the error of a model and its gradient are computed."""
+    """A data set in blocks, on which the mean squared error of a model and its gradient are computed."""
 
     def __init__(self, model: Model, data: Sequences):
         self.count = len(data) * len(data.lengths) * data.outputs

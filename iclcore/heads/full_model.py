@@ -65,7 +65,7 @@ def spectrum(task: MultiTask, weights: Matrices) -> tuple[PerHead, PerHead]:
 
 
 def departure(task: MultiTask, weights: Matrices) -> dict[str, float]:
-    """Return how far weights are from decomposable: the largest forbidden entries of KᵀQ/√d_e and of OV.
+    """Return how far weights are from decomposable: the largest deviations in KᵀQ/√d_e and in OV.
 
     We subtract ω and μ from these products and return the largest absolute values of the rest. The columns
     of Q for the labels are left out, because they are multiplied by the zeros of the query's token.

@@ -53,8 +53,8 @@ def softmax_moments(beta: Curve, context: int) -> tuple[Curve, Curve]:
     """Return E|p|² and E(Σ_l p_l ζ_l)² of p = softmax(βζ) with ζ_1 … ζ_L ~ N(0, 1), for each β.
 
     With S = Σ_l e^{βζ_l}, the identity 1/S² = ∫ t e^{−tS} dt turns both into integrals over t of averages
-    over single tokens. The results are exact up to quadrature. A third moment follows: E Σ p ζ = β(1 −
-    E|p|²).
+    over single tokens. The results are exact up to quadrature. A third moment follows from them:
+    E Σ p ζ = β(1 − E|p|²).
     """
     beta = np.atleast_1d(np.asarray(beta, dtype=float))
     if not (beta >= 0).all() or not np.isfinite(beta).all():

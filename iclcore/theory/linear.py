@@ -13,7 +13,7 @@ rates (``moments.rates``):
     b_d = E[(β_d x_qd)²]   = g₂ λ_d³ + h λ_d² (λ_d + tr Λ + σ²)     what limits how much of it is learned
 
 σ² is the variance of the noise in the labels; g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩ and h = ⟨n/divisor²⟩ are
-means over the context lengths n. In the paper's convention, divisor = N, and without noise the rates are
+means over the context lengths n. In the paper's convention (divisor = N) and without noise, the rates are
 
     a_d = λ_d²,   b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N).
 

@@ -58,7 +58,10 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
 
 
 def of_matrix(matrix: Matrix, layout: Features) -> Float[np.ndarray, "one F"]:
-    """Return the coefficients c of ŷ = βᵀ M x_q for one output; β is the label's (last) column of S."""
+    """Return the coefficients c of ŷ = βᵀ M x_q for one output.
+
+    β_a is the entry of S between x_a and the label, so β is part of the last column of S.
+    """
     if layout.outputs != 1:
         raise BadValue("outputs", f"takes 1, because M is one matrix, not {layout.outputs}")
     c = np.zeros((layout.dim, layout.pairs))

@@ -48,8 +48,8 @@ def staircase(
     """Return all drops up to time ``until``, predicted from the initial weights of rank-one heads.
 
     Nothing is fitted. The equations of the small heads are integrated until one head has made half of a drop;
-    this head is then left out, and the integration goes on with the others. Time is learning rate times
-    steps.
+    this head and its eigenvector are then left out, and the integration goes on with the others. Time is
+    learning rate times steps.
     """
     a, b = rates(task, divisor)
     basis, dim = task.eigenvectors, task.dim

@@ -1,6 +1,7 @@
 """Training dynamics of in-context learning: tasks, models, exact training, theory.
 
-Names are loaded when they are first used, so that ``import iclcore`` is fast and never loads torch.
+The public names are loaded when they are first used, so that ``import iclcore`` is fast and never loads
+torch.
 """
 
 from importlib import import_module

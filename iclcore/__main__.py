@@ -1,4 +1,4 @@
-"""The command ``iclcore``, also ``python -m iclcore``."""
+"""The entry point of the command ``iclcore`` and of ``python -m iclcore``."""
 
 import sys
 

@@ -1,7 +1,7 @@
 """Checks of the values that a caller passes.
 
-Each check returns the value if it is allowed, and else raises BadValue, whose one line names the
-parameter, says what it takes and shows what it got.
+Each check returns the value if it is allowed. Otherwise it raises BadValue, whose message is one line that
+names the parameter, says what it takes and shows the value.
 """
 
 import os
@@ -13,13 +13,13 @@ import numpy as np
 
 
 class BadValue(ValueError):
-    """A parameter has a value that it cannot take: ``name`` is the parameter, ``takes`` what it takes."""
+    """A parameter has a wrong value: ``name`` is the parameter, and ``takes`` says which values it takes."""
 
     def __init__(self, name: str, takes: str):
         super().__init__(f"{name} {takes}")
         self.name, self.takes = name, takes
 
-    # Without it pickle, which a cluster uses, would pass the message as the name.
+    # Without this method, pickle (which a cluster uses) would pass the message as the name.
     def __reduce__(self):
         return type(self), (self.name, self.takes)
 
@@ -51,7 +51,7 @@ def whole(name: str, value: Any, least: int = 1) -> Any:
 
 
 def seed(name: str, value: Any) -> Any:
-    """Check that the value is a seed that NumPy's and PyTorch's older generators take."""
+    """Check that NumPy's and PyTorch's older random generators accept the value as a seed."""
     return _check(whole(name, value, least=0) < 2**32, name, "a whole number below 2^32", value)
 
 
@@ -92,7 +92,10 @@ def numbers(name: str, value: Any) -> np.ndarray:
 
 
 def enough_to_whiten(name: str, sequences: int, dim: int) -> None:
-    """Check that the covariance of so many task vectors has full rank, so that they can be whitened."""
+    """Check that the covariance of the task vectors of ``sequences`` sequences can have full rank.
+
+    Otherwise the vectors cannot be whitened. The number 0 is allowed, because it means that none are drawn.
+    """
     takes = f"at least {dim + 1} sequences, to whiten vectors of dimension {dim}"
     _check(sequences == 0 or sequences > dim, name, takes, sequences)
 

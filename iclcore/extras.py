@@ -1,4 +1,4 @@
-"""Optional libraries: where one is missing, one line says which extra of this package installs it."""
+"""Optional libraries: if one is missing, the error says in one line which extra of iclcore installs it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ class MissingExtra(ModuleNotFoundError):
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Turn a failing import inside into a MissingExtra that names this extra."""
+    """Turn a failed import in the with block into a MissingExtra that names ``extra``."""
     try:
         yield
     except ModuleNotFoundError as error:

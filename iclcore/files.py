@@ -9,14 +9,14 @@ import numpy as np
 
 
 class DamagedFile(ValueError):
-    """A file is not what it should be: one line names the file and says what is wrong."""
+    """A file does not have the expected content. The message is one line: the file, and what is wrong."""
 
 
 @contextmanager
 def reading(path: str | Path, what: str) -> Iterator[None]:
-    """Turn every exception inside into a DamagedFile, for code that makes sense of a file's content.
+    """Turn every exception in the with block, which reads the content of a file, into a DamagedFile.
 
-    For damaged bytes zipfile, zlib, json and NumPy have a dozen kinds of exceptions.
+    If bytes are damaged, zipfile, zlib, json and NumPy raise a dozen different kinds of exceptions.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def read_npz(path: str | Path) -> dict[str, np.ndarray]:
 def write_whole(path: str | Path, write: Callable) -> None:
     """Call ``write`` with a temporary file beside ``path``, and rename it to ``path`` when it is complete.
 
-    A link is followed.
+    If ``path`` is a symbolic link, the file that the link points to is written.
     """
     path = Path(path)
     target = path.resolve()
@@ -44,7 +44,7 @@ def write_whole(path: str | Path, write: Callable) -> None:
         with open(partial, "xb") as file:
             write(file)
         partial.replace(target)
-    except OSError as error:  # its message names the temporary file, or none
+    except OSError as error:  # its message names the temporary file or no file
         raise OSError(error.errno, f"could not write: {error.strerror}", str(path)) from None
     finally:
         partial.unlink(missing_ok=True)

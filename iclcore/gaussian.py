@@ -12,12 +12,13 @@ def population_averages(
 ) -> tuple[Float[np.ndarray, "F F"], Float[np.ndarray, "O F"], float]:
     """Return gram, cross and power of infinitely many sequences of one kind.
 
-    ``places`` are the entries (a, b) of S in the features; ``labels`` chooses the kind of sequence, as in
-    ``moments.of_population``.
+    ``places`` are the entries (a, b) of S that the features use; ``labels`` selects the kind of sequence, as
+    in ``moments.of_population``.
 
-    Given W, a token (x, y) is Gaussian with covariance Σ, so S, without the query's own xxᵀ, is Wishart:
-    ⟨S_ab S_cd⟩ = N² Σ_ab Σ_cd + N (Σ_ac Σ_bd + Σ_ad Σ_bc). The query is independent of it and enters by its
-    Gaussian moments of order two, four and six. ``gram`` has the axes (i, pair (a, b), j, pair (c, d)).
+    Given W, a token (x, y) is Gaussian with covariance Σ. Without the query's own xxᵀ, S therefore has a
+    Wishart distribution: ⟨S_ab S_cd⟩ = N² Σ_ab Σ_cd + N (Σ_ac Σ_bd + Σ_ad Σ_bc). The query is independent of
+    the other tokens and enters through its Gaussian moments of order two, four and six. ``gram`` has the axes
+    (i, pair (a, b), j, pair (c, d)).
     """
     dim, count = task.dim, len(task.lengths)
     size = dim * places.shape[1]
@@ -27,7 +28,7 @@ def population_averages(
     query[:dim, :dim] = task.covariance
 
     def by_lengths(n_power: int, divisor_power: int, lengths: slice = slice(None)) -> float:
-        """Return ⟨n^… / divisor^…⟩ over the lengths, n the number of examples."""
+        """Return the mean over the lengths of n^n_power / divisor^divisor_power, for n examples."""
         tokens = np.array(task.lengths)
         divisors = np.array([divide_by(divisor, t) for t in task.lengths])
         return float(np.sum(((tokens - 1) ** n_power / divisors**divisor_power)[lengths])) / count
@@ -44,12 +45,12 @@ def population_averages(
     gram += query_and_context
     gram += query[i, j] * (by_lengths(2, 2) * products[a, b, c, d])
 
-    # with noise as labels, only the answer to the whole sequence has to do with the context
+    # if the labels are noise, only the answer at the full length is correlated with the features
     labelled = slice(-1, None) if labels == "noise" else slice(None)
     cross = np.einsum("eop,ed->odp", coupled[:, :, c, d], task.covariance)
     cross *= by_lengths(1, 1, labelled)
     if labels != "own":
-        # from the query's own xxᵀ in S
+        # the contribution of the query's own xxᵀ in S
         own_square = _gaussian_moment(query, axis[:, None, None], j, c, d)
         cross += by_lengths(0, 1, labelled) * np.einsum("edp,eo->odp", own_square, task.shared)
     if labels == "noise":
@@ -58,7 +59,7 @@ def population_averages(
 
 
 def _token_moments(task: RegressionTask, labels: str):
-    """Return ⟨Σ⟩ (E, E), ⟨ΣΣ⟩ (E, E, E, E), ⟨WΣ⟩ (D, O, E, E) over W, and ⟨y_q²⟩ per output."""
+    """Return the averages over W ⟨Σ⟩ (E, E), ⟨ΣΣ⟩ (E, E, E, E), ⟨WΣ⟩ (D, O, E, E), and ⟨y_q²⟩ per output."""
     cov, dim, outputs = task.covariance, task.dim, task.outputs
     size = dim + outputs
     x, y = slice(None, dim), slice(dim, None)
@@ -73,7 +74,7 @@ def _token_moments(task: RegressionTask, labels: str):
         products = np.einsum("ab,cd->abcd", sigma, sigma)
         return sigma, products, np.einsum("eo,ab->eoab", task.shared, sigma), power
 
-    # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW + σ² I; odd orders of W vanish
+    # W ~ N(0, I):  Σ_xx = Λ, Σ_xy = ΛW, Σ_yy = WᵀΛW + σ² I; averages of odd order in W vanish
     one, square = np.eye(outputs), cov @ cov
     trace, trace2 = np.trace(cov) + task.noise, np.trace(square)
     sigma = np.zeros((size, size))
@@ -94,8 +95,9 @@ def _token_moments(task: RegressionTask, labels: str):
 def _gaussian_moment(cov: np.ndarray, *indices: np.ndarray) -> np.ndarray | float:
     """Return E[x_i x_j …] of a centred Gaussian, for index arrays that broadcast (Isserlis' theorem).
 
-    It is the sum over all pairings of the factors of products of covariances: the first factor is paired
-    with each of the others, and what is left over is again such a moment.
+    The moment is a sum over all ways to divide the factors into pairs; each term is the product of the
+    covariances of its pairs. To form the sum, we pair the first factor with each of the others and multiply
+    by the moment of the factors that remain.
     """
     if not indices:
         return 1.0

@@ -16,7 +16,7 @@ from iclcore.versions import versions
 
 Arrays = dict[str, np.ndarray]
 GROUPS = ("series", "start", "snapshots", "final")  # the fields that are dicts of arrays
-# A rise of the loss is rounding if it is below this, relative to the largest loss so far.
+# A rise of the loss counts as rounding if it is below this fraction of the largest loss so far.
 FLOAT64_ROUNDING, FLOAT32_ROUNDING = 1e-11, 1e-6
 FLOAT32_ENGINES = ("softmax", "published")
 
@@ -25,13 +25,14 @@ FLOAT32_ENGINES = ("softmax", "published")
 class History:
     """One training run.
 
-    ``series`` holds what was recorded at every step, under its name: ``loss``, of shape (steps,), and others
-    of shape (steps,), (steps, H) or (steps, H, I). A row has the values from before its step, and ``steps``
-    has the numbers of the rows. ``snapshots[name][i]`` are the weights before step ``kept[i]``; ``start`` and
-    ``final`` are the first and the last weights. ``settings`` says what was run, in JSON's types.
+    ``series`` holds the quantities recorded at every step by name: ``loss``, of shape (steps,), and others of
+    shape (steps,), (steps, H) or (steps, H, I). Each row holds the values before a step, and ``steps`` holds
+    the step numbers of the rows. ``snapshots[name][i]`` are the weights before step ``kept[i]``;
+    ``start`` and ``final`` are the first and the last weights. ``settings`` says what was run, in JSON's
+    types.
 
     ``ended`` is "finished", "interrupted", or "diverged" if the last loss is not finite. ``seconds`` says how
-    long each part took. ``moments`` are what the run was trained on; they are not saved.
+    long each part took. ``moments`` are the averages that the run was trained on; they are not saved.
     """
 
     series: Arrays
@@ -66,8 +67,9 @@ class History:
         """The first step at which the loss rose by more than rounding, or None if it never did.
 
         Full-batch gradient descent lowers the loss at every step as long as the learning rate is below
-        2/sharpness, so a rise says that it was not. Other optimisers, minibatches and runs of the second
-        paper raise their loss anyway: for them this is None.
+        2/sharpness, so a rise means that the learning rate was too large. With other optimisers, with
+        minibatches and in runs of the second paper the loss may rise for other reasons, and the result is
+        None.
         """
         if "batch" in self.settings or self.settings.get("GradientDescent") != asdict(PLAIN):
             return None
@@ -84,16 +86,16 @@ class History:
 
     @property
     def floor(self) -> float | None:
-        """The least loss that any linear attention can reach on the training data, if that is known."""
+        """The least loss that any linear attention can reach on the training data, or None if unknown."""
         if self.floor_found is None and self.moments is not None:
             self.floor_found = self.moments.floor()
         return self.floor_found
 
     @property
     def task(self) -> Any:
-        """The task that the sequences were drawn from; None if they were one's own arrays."""
+        """The task that the sequences were drawn from, or None if they were the user's own arrays."""
         if "MultiTask" in self.settings:
-            from iclcore.heads.theory import MultiTask  # loads SciPy's integrators
+            from iclcore.heads.theory import MultiTask  # only runs of the second paper need it
 
             return MultiTask(**self.settings["MultiTask"])
         settings = self.settings.get("RegressionTask")
@@ -110,21 +112,21 @@ class History:
         return self._of_class("optimizer", OPTIMIZERS)
 
     def _of_class(self, what: str, classes: dict[str, type]) -> Any:
-        """Return the object whose class, one of these, is named in the settings."""
+        """Return the object that the settings describe and whose class is one of ``classes``."""
         for name in classes.keys() & self.settings:
             return classes[name](**self.settings[name])
-        raise ValueError(f"{what}: this run has none that is known, only {list(self.settings)}")
+        raise ValueError(f"{what}: this run has none that is known, but only {list(self.settings)}")
 
     @property
     def lr(self) -> float:
         """The learning rate."""
         if "lr" not in self.settings:
-            raise ValueError("lr: this run has none, but a schedule in its settings")
+            raise ValueError("lr: this run has none; its settings have a schedule instead")
         return self.settings["lr"]
 
     @property
     def time(self) -> np.ndarray:
-        """Learning rate times step: over it, runs with different rates lie on the same curve."""
+        """The learning rate times the step. Over this time, runs with different rates have the same curve."""
         return self.series.get("time", self.settings.get("lr", np.nan) * self.steps)
 
     @property
@@ -136,18 +138,18 @@ class History:
 
     @property
     def predictors(self) -> np.ndarray:
-        """M of the prediction ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
+        """The matrix M of the prediction ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
         model = self.model
         if not model.linear:
             raise ValueError("predictors: a model with softmax has no such M")
         if not self.snapshots:
             raise ValueError("predictors: this run kept no weights; train(..., snapshots=10) does")
-        # without a task, one output: M is not known of more
+        # without a task we assume one output, because M is defined only for one
         dim = self.task.dim if self.task else self.snapshots["value"].shape[-1] - 1
         return predictor(model.factors(self.snapshots, dim))
 
     def record(self) -> dict:
-        """Return everything but the arrays, in JSON's types."""
+        """Return everything except the arrays, in types that JSON can store."""
         names = ("settings", "versions", "engine", "ended", "floor", "seconds")
         return {name: getattr(self, name) for name in names}
 
@@ -161,7 +163,7 @@ class History:
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the record in comment lines and a row for each step, in full precision, without weights."""
+        """Write the record in comment lines and one row per step, in full precision but without weights."""
         columns = self.columns()
         shapes = {name: array.shape[1:] for name, array in self.series.items() if array.ndim > 1}
         record = self.record() | {"shapes": shapes}
@@ -176,7 +178,7 @@ class History:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
-        """Return the run in a CSV file, or raise DamagedFile. A file without comment lines will do."""
+        """Return the run that a CSV file holds, or raise DamagedFile. The comment lines are optional."""
         content = Path(path).read_bytes()
         with reading(path, "CSV file of a run"):
             record, lines = {}, []
@@ -195,17 +197,17 @@ class History:
             return cls._read(record, steps=steps, series=columns)
 
     def to_npz(self, path: str | Path) -> None:
-        """Write the whole run but its moments, weights included."""
+        """Write the whole run, including the weights but not the moments."""
         arrays = {"steps": self.steps, "kept": self.kept}
         for group in GROUPS:
             arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}
-        # the names of the arrays, because a zip has a checksum of each file but none of its directory
+        # the record lists the arrays, because a zip has a checksum for each file but none for its directory
         record = json.dumps(self.record() | {"arrays": list(arrays)})
         write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
-        """Return the run in an npz file, or raise DamagedFile."""
+        """Return the run that an npz file holds, or raise DamagedFile."""
         arrays = read_npz(path)
         with reading(path, "npz file of a run"):
             record = json.loads(arrays["record"].item())
@@ -218,7 +220,7 @@ class History:
 
     @classmethod
     def _read(cls, record: dict, **arrays: Any) -> "History":
-        """Return the run of a record and of arrays that were read."""
+        """Return the run that consists of a record and of arrays, both read from a file."""
         if not len(arrays["series"]["loss"]):
             raise ValueError("there is no loss")
         fields = {"versions": {}, **record}
@@ -226,12 +228,12 @@ class History:
 
 
 def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:
-    """Return evenly spread indices of at most ``points`` of ``count`` rows, the first and last included."""
+    """Return at most ``points`` evenly spaced indices of ``count`` rows, including the first and the last."""
     return np.unique(np.linspace(0, count - 1, points).astype(int))
 
 
 def describe(*parts: object) -> dict:
-    """Return dataclasses as settings: each under its class's name, in JSON's types."""
+    """Return dataclasses as settings: a dict from class name to fields, in types that JSON can store."""
     settings = {type(part).__name__: asdict(part) for part in parts}
     return json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's numbers
 

@@ -1,8 +1,9 @@
 """The compiled loops of the linear engine: features of sequences, and steps on moments or on batches.
 
-For the steps the two indices (d, a) of W_h[d, a] and of c[d, a, b] are one axis, the last and contiguous one,
-so that every inner loop is a vector loop. No loop may assume finite numbers, because a run that diverges has
-to be noticed; hence the list of permitted float transformations.
+The loops of a step merge the indices (d, a) of W_h[d, a] and of c[d, a, b] into one axis, which is the last
+one and contiguous, so that every inner loop is a vector loop. No loop may assume that numbers are finite,
+because a run that diverges has to be noticed. REASSOCIATE therefore lists the transformations of float
+arithmetic that the compiler may use.
 """
 
 import numpy as np
@@ -32,9 +33,10 @@ def fill_features(x, y, first, second, divisor, phi):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def symmetric_product(a, x, y):
-    """Set y to a x for a symmetric a, of which only the lower triangle is read, four rows at a time.
+    """Set y to a x for a symmetric matrix a; only its lower triangle is read, four rows at a time.
 
-    Reading a is what takes time: half of a takes half the time of BLAS, which reads all of it.
+    Most of the time goes into reading ``a``. We read half of it, and so take half the time of BLAS, which
+    reads all of it.
     """
     n = len(x)
     fours = n - n % 4
@@ -64,7 +66,7 @@ def symmetric_product(a, x, y):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def form_coefficients(w, v, o, pair, c):
-    """Set c, of output o, to the sums over heads and over equal features of v_h[b] w_h[d, a]."""
+    """Set the c of output o to v_h[b] w_h[d, a], summed over the heads and over equal features."""
     heads, rows = w.shape
     line = np.empty(rows)
     c[:] = 0.0
@@ -80,7 +82,7 @@ def form_coefficients(w, v, o, pair, c):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def add_factor_gradients(w, v, o, pair, dc, dw, dv):
-    """Turn the gradient dc in c, of output o, into those in w (added to dw) and in v_o (set)."""
+    """Turn the gradient dc in the c of output o into gradients in w (added to dw) and in v_o (set in dv)."""
     heads, rows = w.shape
     line = np.empty(rows)
     for b in range(v.shape[2]):
@@ -124,7 +126,10 @@ def form_key_query_gradients(key, query, dw, dkey, dquery):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def optimizer_step(theta, slope, mean, square, lr, rule, step):
-    """Change the weights theta by step number ``step`` (from 1 on) of an optimizer of ``optimisers``."""
+    """Change the weights ``theta`` by one step of an optimizer; ``step`` is its number, counted from 1.
+
+    The optimizers and their ``rule`` are defined in ``optimisers``.
+    """
     adam, beta1, beta2, eps, decay = rule
     if adam:
         rate, scale = lr / (1 - beta1**step), 1 / np.sqrt(1 - beta2**step)
@@ -159,14 +164,19 @@ def batch_error(phi, target, o, c, dc):
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
 def train_linear(weights, slopes, vectors, moments, batches, pair, lr, rule, done, errors, values):
-    """Take as many steps as ``errors`` has rows, and return how many were recorded.
+    """Take ``len(errors)`` steps, and return the number of steps recorded.
 
-    ``vectors``: all weights, their gradient, and the two averages of the optimizer, each as one vector.
-    ``weights`` (W, K, Q, v) are views of the first of these vectors, and ``slopes`` of the second. With K and
-    Q, W is only a place to compute Qᵀ K in.
-    ``moments``: gram, cross and power of several sets. The first is trained on and the others only measure,
-    unless there are ``batches``: φ (steps, rows, F) and targets (steps, rows, O), with a batch for each step.
-    ``done``: the number of earlier steps. A loss that is not finite is the last one recorded.
+    - ``vectors``: all weights, their gradient, and the two running means of the optimizer, each as one
+      vector.
+    - ``weights``, ``slopes``: W, K, Q and v as views of the first of these vectors, and their gradients as
+      views of the second. If the model has K and Q, W is a separate array, in which Qᵀ K is computed.
+    - ``moments``: gram, cross and power of several data sets. Without ``batches``, the first set is trained
+      on. On the other sets, only the error is measured.
+    - ``batches``: φ (steps, rows, F) and targets (steps, rows, O), with one batch for each step. If there are
+      batches, they are trained on, and on all sets of ``moments`` only the error is measured.
+    - ``done``: the number of earlier steps.
+
+    The loop stops at the first loss that is not finite, which is the last one recorded.
     """
     w, key, query, v = weights
     dw, dkey, dquery, dv = slopes

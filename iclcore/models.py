@@ -1,8 +1,9 @@
 """The models: which weights they have, how the weights start, and how they enter the prediction.
 
-A model's weights are a dict of arrays with the heads in front. ``modules`` defines each model in torch, as
-plainly as possible; here is what training needs besides. An input x has D entries, and a token (x, y) has
-E = D + O, with O outputs. Every linear attention predicts
+The weights of a model are a dict of arrays; in attention, the first axis of each array is the head.
+``modules`` defines each model in torch, as plainly as possible; this module has everything else that training
+needs to know. An input x has D entries, and a token (x, y) has E = D + O entries, where O is the number of
+outputs. Every linear attention predicts
 
     ŷ_o = Σ_{d,a,b} c^o_{dab} x_q[d] S[a,b]    with    S = Σ_m token_m token_mᵀ,
     c^o_{dab} = Σ_h W_h[d,a] v_h^o[b].
@@ -25,7 +26,7 @@ Factors = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Layer:
-    """So many (``count``) weight matrices of one shape, which start with this standard deviation.
+    """A group of ``count`` weight matrices of one shape, drawn at first with standard deviation ``std``.
 
     ``draws`` is how often the published code draws each matrix; only the last draw is used.
     """
@@ -39,13 +40,14 @@ class Layer:
 
 @dataclass(frozen=True)
 class Model:
-    """What all models have: a number of heads, the scale ``init`` of the initial weights, and a divisor.
+    """The base class of all models: a number of heads, the scale ``init`` of the initial weights, a divisor.
 
-    The sum over the tokens of a context is divided by the ``divisor``, see ``task.divide_by``. A model is
-    ``only_beta`` if of S it reads only β = Σ_m y_m x_m, the column that belongs to the last label.
+    ``divisor`` says by which number the model divides its sum over tokens; see ``task.divide_by``.
+    ``only_beta`` is True for a model that reads only one column of S, the column of the last label, which is
+    β = Σ_m y_m x_m.
     """
 
-    softmax = False  # attention makes it a field
+    softmax = False  # a constant here; the attention models make it a field
     only_beta: ClassVar[bool] = False
     heads: int = 1
     init: float = 1e-2
@@ -58,18 +60,18 @@ class Model:
 
     @property
     def linear(self) -> bool:
-        """True if the prediction is linear in c, and so the model can be trained on moments."""
+        """True if the prediction is linear in c, so that the model can be trained on moments."""
         return not self.softmax
 
     def layers(self, dim: int, outputs: int) -> Sequence[Layer]:
-        """Return the weight matrices, for inputs of dimension ``dim`` and so many outputs."""
+        """Return the groups of weight matrices for inputs of dimension ``dim`` and ``outputs`` outputs."""
         raise NotImplementedError
 
     def factors(self, weights: Weights, dim: int) -> Factors:
         """Return the weights that enter the prediction: (W, v) or (K, Q, v), all heads stacked.
 
-        They must be views of ``weights``, not copies, because the engines move the weights through them.
-        ``weights`` may be a stack of weights, with more axes in front.
+        They must be views of ``weights``, not copies, because the engines change the weights through them.
+        The arrays in ``weights`` may be stacks of weights, with additional axes in front.
         """
         raise NotImplementedError
 
@@ -78,8 +80,8 @@ class Model:
     ) -> Weights:
         """Return Gaussian initial weights; those that the paper sets to zero are zero.
 
-        With ``answer_rows_only`` the value matrices have only their last rows, which are all that reaches
-        the answer: at D = 1,000 the others take 8 MB a head.
+        With ``answer_rows_only`` the value matrices have only their last rows, because the other rows do not
+        reach the answer. At D = 1,000 the other rows take 8 MB per head.
         """
         rng, weights = np.random.default_rng(seed), {}
         for layer in self.layers(dim, outputs):
@@ -89,15 +91,15 @@ class Model:
         return self.enter_subspace(weights, dim)
 
     def enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        """Set the weights to zero, in place, that are zero in the paper."""
+        """Set those weights to zero that are zero in the paper; return ``weights``, changed in place."""
         return weights
 
 
 class Attention(Model):
-    """What attention with merged and with separate key and query has in common."""
+    """The base class of attention with merged and with separate key and query."""
 
     def enter_subspace(self, weights: Weights, dim: int) -> Weights:
-        """Let no score depend on the last label, and no answer on an input."""
+        """Set weights to zero so that no score depends on the last label, and no answer on an input."""
         reads, *_, value = self.factors(weights, dim)
         reads[..., -1] = value[:, -1, :dim] = 0
         return weights
@@ -147,7 +149,7 @@ class SeparateAttention(Attention):
 
 @dataclass(frozen=True)
 class CubicMLP(Model):
-    """Two linear layers on the features z = vec(β x_qᵀ), β the block of S between x and the last y."""
+    """Two linear layers on the features z = vec(β x_qᵀ). β is the block of S between x and the last y."""
 
     heads: int = 8
     init: float = 1e-6
@@ -165,19 +167,22 @@ class CubicMLP(Model):
         return np.swapaxes(first, -1, -2), np.swapaxes(second, -1, -2)[..., None]
 
 
-# The models that can be trained, by name. A model of one's own is added here, see add_model.
+# The models that can be trained, by name. The page book/add_model.md shows how to add another one.
 MODELS = {model.__name__: model for model in (MergedAttention, SeparateAttention, CubicMLP)}
 
 
 def trainable(name: str, value: object) -> Model:
-    """Check that the value is one of MODELS. A subclass would be trained without what it adds."""
+    """Check that the class of the value is in MODELS, and return the value.
+
+    A subclass is refused, because it would be trained without what it adds to its base class.
+    """
     if type(value) not in MODELS.values():
         raise BadValue(name, f"takes {' or '.join(MODELS)}, not {type(value).__name__}")
     return value
 
 
 def copied(weights: Weights) -> Weights:
-    """Return copies of all weights, because the engines move them in place."""
+    """Return copies of all weights, because the engines change the originals in place."""
     return {name: array.copy() for name, array in weights.items()}
 
 
@@ -188,7 +193,10 @@ def scoring(factors: Factors) -> np.ndarray:
 
 
 def scoring_gradients(factors: Factors, slope: np.ndarray) -> Factors:
-    """Return the gradients of (W,) or (K, Q) from that of W: dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ."""
+    """Return the gradients in (W,) or (K, Q), given the gradient ``slope`` in W.
+
+    By the chain rule dK_h = Q_h dW_h and dQ_h = K_h dW_hᵀ.
+    """
     *parts, _ = factors
     if len(parts) == 1:
         return (slope,)
@@ -197,7 +205,10 @@ def scoring_gradients(factors: Factors, slope: np.ndarray) -> Factors:
 
 
 def predictor(factors: Factors) -> np.ndarray:
-    """Return M of ŷ = βᵀ M x_q, (…, D, D), for one output: Σ_h v_h W_hᵀ without the label's column."""
+    """Return the matrix M of ŷ = βᵀ M x_q for one output, of shape (…, D, D).
+
+    It is Σ_h v_h W_hᵀ, where the column of W_h that belongs to the label is left out.
+    """
     w, v = scoring(factors), factors[-1]
     if v.shape[-2] != 1:
         raise BadValue("outputs", f"takes 1 for a predictor, not {v.shape[-2]}")

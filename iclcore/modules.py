@@ -1,10 +1,11 @@
 """The models as torch modules: the definition of what each model does with a sequence.
 
-They are slow and obvious on purpose. The engines "moments", "population" and "softmax" train the same models
+They are slow and simple on purpose. The engines "moments", "population" and "softmax" train the same models
 much faster and must agree with them; the engine "autograd" trains the modules themselves.
 
-Shapes: P sequences of n tokens, a token having E = D + O entries (its x and its y), H heads of rank R. The
-last token is the query, whose y is set to zero, and the prediction of this y is (P, O).
+Shapes: there are P sequences of n tokens, and each token has E = D + O entries, its x and its y. There are H
+heads of rank R. The last token is the query, whose y is set to zero. The prediction of this y has the shape
+(P, O).
 """
 
 from jaxtyping import Float
@@ -22,9 +23,10 @@ Tokens = Float[Tensor, "P n E"]
 
 
 class Network(nn.Module):
-    """The base class: its matrices, each a parameter of its own as in the published code, and the divisor.
+    """The base class of the modules, which holds the weight matrices and the divisor.
 
-    The prediction for tokens is ``predict(inputs(tokens))``, divided as the divisor says.
+    Each matrix is a separate parameter, as in the published code. The prediction for tokens is
+    ``predict(inputs(tokens))``, divided by the number that the divisor stands for.
     """
 
     def __init__(self, model: Model, weights: Weights, outputs: int, precision: torch.dtype):
@@ -38,23 +40,23 @@ class Network(nn.Module):
         return self.predict(self.inputs(tokens)) / divide_by(self.divisor, tokens.shape[1])
 
     def inputs(self, tokens: Tokens) -> Tensor:
-        """Return what ``predict`` takes, computed from tokens without any weight."""
+        """Return the input of ``predict``, which is computed from the tokens without any weights."""
         return tokens
 
     def predict(self, inputs: Tensor) -> Float[Tensor, "P O"]:
-        """Return the predictions before they are divided."""
+        """Return the predictions, not yet divided by the divisor."""
         raise NotImplementedError
 
     def predict_as_published(self, inputs: Tensor) -> Float[Tensor, "P O"]:
-        """Return the same by the operations of the first paper's code, in their order."""
+        """Return the same predictions, by the operations of the first paper's code in their order."""
         return self.predict(inputs)
 
 
 class Attention(Network):
-    """Attention predicts ŷ = Σ_h Σ_m p_h(m) V_h token_m, of which it reads the last O entries.
+    """Attention predicts ŷ as the last O entries of Σ_h Σ_m p_h(m) V_h token_m.
 
-    p_h(m) is the score of the query's token against token m, in linear attention as it is and in softmax
-    attention after a softmax over m. Merged and separate attention differ in their scores.
+    In linear attention, p_h(m) is the score of the query's token against token m. In softmax attention, p_h
+    is the softmax of these scores over m. Merged and separate attention differ in their scores.
     """
 
     def predict(self, tokens: Tokens) -> Float[Tensor, "P O"]:
@@ -66,8 +68,9 @@ class Attention(Network):
     def predict_as_published(self, tokens: Tokens) -> Float[Tensor, "P O"]:
         """Return the predictions from every token's row of scores and every token's value, head after head.
 
-        It repeats ``predict`` because the order of a sum decides its last bit, and past the edge of stability
-        this bit decides how a run ends. This order needs n times as much memory as the other.
+        The predictions are those of ``predict`` except for round-off. They are computed in another way
+        because the order of a sum decides its last bit, and above the edge of stability this bit decides how
+        a run ends. The order used here needs n times as much memory as that of ``predict``.
         """
         outputs = []
         for h, value in enumerate(self.value):
@@ -81,7 +84,7 @@ class Attention(Network):
 
 
 class Merged(Attention):
-    """The score of token m in head h is token_qᵀ KQ_h token_m."""
+    """Attention in which the score of token m in head h is token_qᵀ KQ_h token_m."""
 
     def scores(self, tokens: Tokens) -> Float[Tensor, "P H n"]:
         query = tokens[:, -1]
@@ -92,7 +95,7 @@ class Merged(Attention):
 
 
 class Separate(Attention):
-    """The score of token m in head h is (Q_h token_q)·(K_h token_m)."""
+    """Attention in which the score of token m in head h is (Q_h token_q)·(K_h token_m)."""
 
     def scores(self, tokens: Tokens) -> Float[Tensor, "P H n"]:
         queries = torch.einsum("hrd,pd->phr", _stacked(self.query), tokens[:, -1])

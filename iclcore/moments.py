@@ -1,8 +1,8 @@
-"""Moments: the three averages of the data that training linear attention depends on.
+"""Moments: the three averages of the data that determine how linear attention trains.
 
 With the features φ_f = x_q[d] S[a, b] the prediction is ŷ = cᵀφ, so that the squared error is
 L(c) = power − 2 crossᵀc + cᵀ gram c with gram = ⟨φφᵀ⟩, cross = ⟨y_q φ⟩, power = ⟨y_q²⟩ (per output).
-This is exact for a finite set too, and a step costs the same however many sequences there are.
+These formulas are exact for a finite data set too, and the cost of a step does not depend on its size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,16 @@ from iclcore.models import Factors, Model, scoring
 from iclcore.task import Divisor, RegressionTask, Sequences, Vector, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this, relative to its largest entry, are round-off
-CHUNK = 2000  # sequences whose features are in memory at a time: 6 MB at D = 8
+CHUNK = 2000  # the features of this many sequences are in memory at a time: 6 MB at D = 8
 
 
 @dataclass(frozen=True)
 class Features:
-    """The features φ: which entries S[a, b] they use, and where each stands.
+    """The layout of the features φ: which entries S[a, b] they use, and in which order they are stored.
 
-    Attention uses all of S, and a model with ``only_beta`` one column of it. S is symmetric, so S[a, b] and
-    S[b, a] are one pair, with the number ``pair[a, b]``. Feature (d, pair) stands at place d · pairs + pair.
+    Attention uses all of S; a model with ``only_beta`` uses one column of it. Because S is symmetric, S[a, b]
+    and S[b, a] count as one pair, which has the number ``pair[a, b]``. The feature x_q[d] S[a, b] is stored
+    at place d · pairs + pair[a, b].
     """
 
     dim: int
@@ -46,7 +47,7 @@ class Features:
 
     @cached_property
     def places(self) -> Int[np.ndarray, "2 pairs"]:
-        """An (a, b) for each pair, as indices into S. (Cached because every batch needs it.)"""
+        """The indices (a, b) into S of each pair. (They are cached because every batch needs them.)"""
         size = self.dim + self.outputs
         if self.only_beta:
             return np.stack([np.arange(self.dim), np.full(self.dim, size - 1)])
@@ -54,7 +55,7 @@ class Features:
 
     @cached_property
     def pair(self) -> Int[np.ndarray, "A B"]:
-        """The number of the pair that each entry of S belongs to; with ``only_beta``, of the last column."""
+        """The pair number of each entry of S or, with ``only_beta``, of each entry of its last column."""
         if self.only_beta:
             return np.arange(self.dim)[:, None]
         pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
@@ -69,9 +70,10 @@ def features(model: Model, dim: int, outputs: int) -> Features:
 
 @dataclass(frozen=True)
 class Moments:
-    """gram, cross and power of sequences or of a population; ``task`` is the one they belong to, if known.
+    """The averages gram, cross and power of sequences or of a population.
 
-    The arrays become read-only, so that Moments can be shared.
+    ``task`` is the task that they belong to, if it is known. The arrays become read-only, so that Moments can
+    be shared.
     """
 
     gram: Float[np.ndarray, "F F"]
@@ -101,8 +103,9 @@ class Moments:
     def floor(self) -> float:
         """Return the least loss that any linear attention can reach: power − crossᵀ gram⁺ cross.
 
-        By a Cholesky factorisation with pivots, gram = UᵀU: with fewer sequences than features gram has no
-        inverse, but cross is in its range. It takes F³/3 operations: 0.1 s at D = 16, some seconds at D = 24.
+        With fewer sequences than features gram has no inverse, but cross is in its range. We therefore use a
+        Cholesky factorisation with pivots, gram = UᵀU. It takes F³/3 operations: 0.1 s at D = 16, and some
+        seconds at D = 24.
         """
         from scipy.linalg import solve_triangular
         from scipy.linalg.lapack import dpstrf
@@ -112,11 +115,14 @@ class Moments:
         known = self.cross[:, pivots[:rank] - 1].T
         fitted = solve_triangular(upper[:rank, :rank], known, trans="T")
         least = self.power - (fitted**2).sum() / len(self.cross)
-        return max(0.0, float(least))  # below 0 only by round-off, where the fit is exact
+        return max(0.0, float(least))  # round-off can give less than 0 if the fit is exact
 
 
 def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
-    """Return the weighted mean of moments: of parts of a data set, or of several kinds of sequences."""
+    """Return the weighted mean of moments; ``parts`` are pairs (weight, moments).
+
+    The moments belong to the parts of a data set, or to several kinds of sequences.
+    """
     parts = list(parts)
     total, (_, first) = sum(weight for weight, _ in parts), parts[0]
     task = first.task if all(part.task == first.task for _, part in parts) else None
@@ -128,7 +134,7 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
 
 
 def coefficients(factors: Factors, layout: Features) -> Float[np.ndarray, "*stack O F"]:
-    """Return c of a model's factors, or of a stack of factors: the prediction is ŷ = cᵀφ."""
+    """Return the coefficients c of the prediction ŷ = cᵀφ, for the factors of a model or a stack of them."""
     dense = np.einsum("...hda,...hob->...odab", scoring(factors), factors[-1])
     c = np.zeros((*dense.shape[:-2], layout.pairs))
     np.add.at(c, (..., layout.pair), dense)
@@ -139,12 +145,12 @@ Data = Sequences | RegressionTask | Moments  # what a linear model can be traine
 
 
 def averages(data: Data, model: Model) -> Moments:
-    """Return the moments that a model trains on. Those of sequences are kept with them for other runs."""
+    """Return the moments that ``model`` trains on. Sequences cache their moments for other runs."""
     if isinstance(data, Moments):
         return data
     if isinstance(data, RegressionTask):
         return of_population(data, model)
-    key = model.only_beta, model.divisor  # moments depend on nothing else of a model
+    key = model.only_beta, model.divisor  # the moments depend on nothing else in the model
     if key not in data.averages:
         data.averages[key] = of_sequences(data, model)
     return data.averages[key]
@@ -163,7 +169,7 @@ def featured(
 
 
 def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
-    """Return the moments of a data set, from ``chunk`` sequences at a time, so that memory does not grow."""
+    """Return the moments of a data set, computed ``chunk`` sequences at a time to limit the memory."""
     layout = features(model, data.dim, data.outputs)
     fits_in_memory("dim", 8 * layout.size**2)
     gram, cross = np.zeros((layout.size, layout.size)), np.zeros((layout.outputs, layout.size))
@@ -180,10 +186,10 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
 def of_population(task: RegressionTask, model: Model, labels: str | None = None) -> Moments:
     """Return the moments of infinitely many sequences, in closed form.
 
-    ``labels`` chooses one kind of sequence: "own" for those whose labels come from a W of their own, "shared"
-    for those whose labels come from the W that they have in common, and "noise" for those whose context has
-    noise for labels, while the answer comes from the common W. The ``task`` of such moments is None, because
-    they describe only a part of the task's sequences.
+    ``labels`` selects one kind of sequence. In "own" sequences the labels come from a W of their own, and in
+    "shared" sequences from the shared W. In "noise" sequences the labels of the context are noise, and only
+    the answer comes from the shared W. The ``task`` of moments of one kind is None, because they describe
+    only a part of the task's sequences.
     """
     choice("labels", labels or "own", ("own", "shared", "noise"))
     return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)
@@ -207,8 +213,8 @@ def _of_population(
 def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vector]:
     """Return the rates (a_d, b_d) of all eigenvectors, from the largest eigenvalue down.
 
-    a_d = E[y_q β_d x_d] is how fast eigenvector d is learned, b_d = E[(β_d x_d)²] is what limits it; see
-    ``theory.linear``, which has the formulas in words.
+    a_d = E[y_q β_d x_d] is the speed at which eigenvector d is learned, and b_d = E[(β_d x_d)²] limits how
+    much of it is learned. ``theory.linear`` explains the formulas.
     """
     if task.in_context != 1:
         raise BadValue("in_context", f"takes 1 for this closed form, not {task.in_context}")

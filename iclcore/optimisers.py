@@ -1,6 +1,6 @@
 """The optimisers: how a gradient moves the weights, as in torch.optim and with its names.
 
-Both use g, the gradient plus ``weight_decay`` times the weight. Decay pulls at every weight, also at those
+Both use g, the gradient plus ``weight_decay`` times the weight. Decay acts on every weight, also on those
 that do not enter the prediction.
 """
 
@@ -16,7 +16,7 @@ def _below_one(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class GradientDescent:
-    """Gradient descent as torch.optim.SGD: θ ← θ − lr u with u ← momentum · u + g."""
+    """Gradient descent as in torch.optim.SGD: θ ← θ − lr u with u ← momentum · u + g."""
 
     momentum: float = 0.0
     weight_decay: float = 0.0
@@ -27,7 +27,7 @@ class GradientDescent:
 
     @property
     def rule(self) -> tuple[float, ...]:
-        """The numbers that the compiled step takes: 1 for Adam, else 0; β₁; β₂; ε; the weight decay."""
+        """The parameters of the compiled step: 1 for Adam, else 0; β₁ or momentum; β₂; ε; weight decay."""
         return 0.0, float(self.momentum), 0.0, 0.0, float(self.weight_decay)
 
 
@@ -48,7 +48,7 @@ class Adam:
 
     @property
     def rule(self) -> tuple[float, ...]:
-        """The numbers that the compiled step takes, as those of GradientDescent."""
+        """The parameters of the compiled step, in the same order as those of GradientDescent."""
         numbers = self.beta1, self.beta2, self.eps, self.weight_decay
         return 1.0, *map(float, numbers)
 

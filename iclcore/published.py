@@ -1,9 +1,9 @@
-"""The published code's random numbers: the same flags and seed give its data and its initial weights.
+"""The random numbers of the published code: the same flags and seed give its data and initial weights.
 
 The first paper's code (commit 5bef809) has two random generators, NumPy's legacy one and PyTorch's. A seed
-gives the same numbers only if each is asked for the same things in the same order, in the same precision. So
-this file follows that order, the float32 of the code and the order of its sums: above the edge of stability
-the last bit of a number decides how a run ends.
+gives the same numbers only if each generator draws the same things in the same order and precision. This
+module therefore draws in the order of that code. It also uses its float32 and its order of sums, because
+above the edge of stability the last bit of a number decides how a run ends.
 """
 
 from dataclasses import replace
@@ -23,11 +23,12 @@ with needs("torch"):
 
 
 def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) -> Sequences:
-    """Return the training set of the published run with this seed, with ``test`` sequences in each test set.
+    """Return the training set that the published code draws from ``seed``, with its test sets.
 
-    The ``tests`` are ``in_weight`` and ``in_context``; with ``test`` 0 there are none. The task's own seed
-    plays no part: the published code draws the eigenvectors and the common W from the seed of the run. The
-    eigenvectors are in the ``task`` of the result; the common W is only in the labels.
+    The two test sets, ``tests["in_weight"]`` and ``tests["in_context"]``, have ``test`` sequences each; if
+    ``test`` is 0, there are none. The task's own seed is not used, because the published code draws the
+    eigenvectors and the shared W from the seed of the run. The ``task`` of the result holds the eigenvectors;
+    the shared W is only in the labels.
     """
     instance("task", task, RegressionTask)
     if task.basis is not None or task.noise:
@@ -40,7 +41,7 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
     tokens = task.context + 1
     fits_in_memory("sequences", 24 * max(sequences, test) * tokens * task.dim)
 
-    # The order from here on is that of the published code.
+    # From here on, everything is drawn in the order of the published code.
     legacy, generator = np.random.RandomState(seed), torch.Generator().manual_seed(seed)
     shared = torch.randn(task.dim, task.outputs, generator=generator)
     shared = shared * task.dim**0.5 / shared.norm()
@@ -75,11 +76,11 @@ def sample(task: RegressionTask, sequences: int, seed: int = 10, test: int = 0) 
 
 
 def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Matrix, Matrix]:
-    """Return Λ as published, and its eigenvectors from the largest eigenvalue down."""
+    """Return Λ as the published code computes it, and its eigenvectors from the largest eigenvalue down."""
     if task.spectrum == "white":
         return np.eye(task.dim) / task.dim, np.eye(task.dim)
     basis = np.linalg.qr(legacy.randn(task.dim, task.dim))[0]
-    # The published eigenvalues ascend: 1, 2, …, D, divided by their sum only afterwards.
+    # The published eigenvalues ascend, 1, 2, …, D, and are divided by their sum only afterwards.
     linear = task.spectrum == "linear"
     values = np.arange(1, task.dim + 1) if linear else task.eigenvalues[::-1]
     covariance = basis @ np.diag(values) @ basis.T
@@ -87,11 +88,11 @@ def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Ma
 
 
 def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
-    """Give the vectors of each output zero mean and unit unbiased covariance over the sequences."""
+    """Return the vectors, transformed to zero mean and unit unbiased covariance over the sequences."""
     own, white = own - own.mean(dim=0, keepdim=True), []
     for vectors in own.unbind(dim=2):
         values, basis = torch.linalg.eigh(torch.cov(vectors.T).reshape(2 * vectors.shape[1:]))
-        # as published: torch's root rounds differently
+        # NumPy's square root, as published, because torch's rounds differently
         spread = torch.from_numpy(np.sqrt(values.numpy()))
         root = basis @ torch.diag(1 / spread) @ basis.T
         white.append(vectors @ root.T)
@@ -99,7 +100,7 @@ def _whiten(own: Float[torch.Tensor, "P D O"]) -> Float[torch.Tensor, "P D O"]:
 
 
 def _start(dim: int, outputs: int, state: torch.Tensor, model: Model) -> Weights:
-    """Return the initial weights which the published code gives a model.
+    """Return the initial weights that the published code gives a model.
 
     The code draws the data before the weights, so all models share one training set. ``state`` is the state
     of PyTorch's generator between the two. The code first creates every matrix as a torch.nn.Linear, whose

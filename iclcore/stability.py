@@ -1,7 +1,8 @@
-"""When a learning rate is too large: gradient descent is unstable where lr × sharpness exceeds 2.
+"""When a learning rate is too large: gradient descent is unstable if lr × sharpness exceeds 2.
 
-The sharpness is the largest eigenvalue of the Hessian of the loss. Below 2 every step of full-batch
-gradient descent lowers the loss. Above it, what round-off left along the steepest direction grows.
+The sharpness is the largest eigenvalue of the Hessian of the loss. If the product is below 2, every step of
+full-batch gradient descent lowers the loss. If it is above 2, even a deviation of the size of round-off grows
+along the steepest direction.
 """
 
 import warnings
@@ -18,20 +19,21 @@ from iclcore.task import RegressionTask, Sequences
 from iclcore.theory.minimum import balanced_end, jacobian
 from iclcore.trainer import train
 
-# The step of the differences of gradients, relative to the norm of the weights: they err by 1e-5 here, and by
-# 5e-5 if the gradients are float32.
+# The step of the finite differences of gradients, relative to the norm of the weights. With this step the
+# error is 1e-5, or 5e-5 if the gradients are float32.
 DIFFERENCE = 3e-4
-SMALLEST = 1e-38  # no learning rate below it, or above its inverse, is tried
+SMALLEST = 1e-38  # only learning rates between this number and its inverse are tried
 
 Gradient = Callable[[Factors], Factors]
 
 
 def stable_rate(task: RegressionTask, model: Model) -> float:
-    """Return 2/sharpness of the population loss where training a linear model from small weights ends.
+    """Return 2/sharpness of the population loss at the minimum that training from small weights reaches.
 
-    No residual is left there that the weights could fit, so the Hessian is 2 Jᵀ gram J with
-    J = ∂c/∂weights. It includes the weights that the paper sets to zero and that reach the prediction: along
-    these, round-off or a finite sample starts an instability at a smaller learning rate.
+    The model must be linear. At this minimum no residual is left that the weights could fit, so the Hessian
+    is 2 Jᵀ gram J with J = ∂c/∂weights. It includes the weights that reach the prediction although the paper
+    sets them to zero, because along these weights round-off or a finite sample starts an instability at a
+    smaller learning rate.
     """
     if not model.linear:
         raise BadValue("model", "takes a linear one; monotone_rate takes softmax attention too")
@@ -41,21 +43,22 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
 
 
 def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
-    """Return the largest power of two at which the loss never rises over ``steps`` steps of training.
+    """Return the largest power of two, as learning rate, at which the loss never rises in ``steps`` steps.
 
-    It is found by training from the weights that ``seed`` draws: 1 is halved, or doubled, as often as needed.
-    The sharpness at the end must be below 2/lr too: above it, the loss may be about to rise. ``stable_rate``
-    knows a formula for infinitely many sequences. For a finite set there is none, since training goes on
-    to fit what the few sequences hold by chance, and the loss gets several times as sharp there.
+    The rate is found by training from weights drawn from ``seed``: we start with the rate 1 and halve it, or
+    double it, as often as needed. The sharpness at the end of a run must also be below 2/lr, because
+    otherwise the loss may be about to rise. For infinitely many sequences, ``stable_rate`` has a formula.
+    There is none for a finite set, because training goes on to fit chance correlations in the few sequences,
+    and the loss becomes several times as sharp.
     """
     start = trainable("model", model).start(data.dim, data.outputs, seed)
     data, gradient = _data_and_gradient(model, data)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a loss rises is what we want to find out
+        warnings.simplefilter("ignore")  # here we expect that the loss rises in some runs
 
         def monotone(lr: float) -> bool:
             if not SMALLEST < lr < 1 / SMALLEST:
-                raise BadValue("data", "takes sequences that some learning rate suits; none does")
+                raise BadValue("data", "takes sequences on which a learning rate works; none does")
             run = train(model, data, steps, lr, start=start, progress=lambda _: None)
             if run.ended == "interrupted":
                 raise KeyboardInterrupt
@@ -72,7 +75,7 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
 
 
 def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
-    """Return the data, averaged once if they can be, and the gradient of their loss."""
+    """Return the data (their averages, for a linear model) and a function for the gradient of their loss."""
     if model.linear:
         from iclcore.engines.linear import gradient
 
@@ -87,9 +90,9 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
 
 
 def sharpness(gradient: Gradient, factors: Factors) -> float:
-    """Return the largest eigenvalue of the Hessian, by Lanczos on differences of gradients.
+    """Return the largest eigenvalue of the Hessian, by the Lanczos method on differences of gradients.
 
-    It is nan if Lanczos does not converge.
+    The result is nan if the Lanczos method does not converge.
     """
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 

@@ -3,15 +3,16 @@
     plan = Plan(RegressionTask(dim=4), SeparateAttention(heads=4), steps=2000, lr=0.02)
     swept = sweep(grid(plan, rank=(1, 2), seed=range(24)), "runs", jobs=2)
 
-``Plan``: everything that a run depends on. ``grid``: a plan with every combination of values.
-``carry_out(plan, progress=None)``: train one plan and return its History.
-``sweep(plans, folder, jobs=None, scheduler=None)``: train what the folder does not have yet and return a
-``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and KeyboardInterrupt
-after Ctrl-C; the last two say in one line how many runs are kept.
-``executor(jobs, scheduler)``: the concurrent.futures executor that a sweep uses. ``distinct``: plans by name.
+- ``Plan`` holds everything that a run depends on, and ``grid`` varies a plan over all combinations of values.
+- ``carry_out(plan, progress=None)`` trains one plan and returns its History.
+- ``sweep(plans, folder, jobs=None, scheduler=None)`` trains the plans whose runs are not in the folder yet,
+  and returns a ``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and
+  KeyboardInterrupt after Ctrl-C; the messages of the last two say in one line how many runs are kept.
+- ``executor(jobs, scheduler)`` yields the concurrent.futures executor that a sweep uses.
+- ``distinct`` returns plans by name.
 
-The folder has ``runs/NAME.npz`` for each run, where the name is a hash of all that the run depends on, so
-that a second sweep trains only what is missing; and ``table.csv`` and ``table.parquet``.
+The folder holds ``table.csv``, ``table.parquet``, and a file ``runs/NAME.npz`` for each run. NAME is a hash
+of everything that the run depends on, so a second sweep trains only the runs that are missing.
 """
 
 import logging
@@ -42,9 +43,9 @@ from iclcore.versions import versions
 
 __all__ = ["ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
 
-SUBMITTED = 1000  # runs that wait at an executor at a time: more than a cluster has workers
-ANSWER_SECONDS = 2  # that a scheduler has to answer
-LOOK_SECONDS = 0.2  # between looks at whether Ctrl-C was pressed
+SUBMITTED = 1000  # most runs that an executor has at a time; a cluster has fewer workers
+ANSWER_SECONDS = 2  # a scheduler has to answer within this time
+LOOK_SECONDS = 0.2  # a sweep checks this often whether Ctrl-C was pressed
 
 
 class ClusterLost(Exception):
@@ -58,15 +59,16 @@ class ClusterLost(Exception):
 def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
     """Yield a concurrent.futures executor: ``jobs`` threads, or the workers of a Dask scheduler.
 
-    Threads are as many as the machine has cores, if no number is given. What they call computes on one
-    thread each, so that results do not depend on the number of cores. An error inside cancels what waits.
+    If no number is given, there are as many threads as the machine has cores. The numerical libraries use no
+    further threads, so results do not depend on the number of cores. An error in the with block cancels the
+    calls that have not started.
     """
     if scheduler is not None:
         with _client(scheduler) as client:
             yield client.get_executor(pure=False)
         return
     jobs = os.cpu_count() if jobs is None else whole("jobs", jobs)
-    import scipy.linalg  # noqa: F401, because a limit holds for the libraries that are loaded
+    import scipy.linalg  # noqa: F401, because the limit holds only for loaded libraries
 
     with threadpool_limits(1), ThreadPoolExecutor(jobs) as threads:
         try:
@@ -81,11 +83,8 @@ def _client(scheduler: str):
     with needs("cluster"):
         from distributed import Client
 
-    for part in (
-        "client",
-        "batched",
-        "comm",
-    ):  # the sweep says in one line that the scheduler is gone
+    # silent, because the sweep itself says in one line that the scheduler is gone
+    for part in ("client", "batched", "comm"):
         logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
     try:
         return Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
@@ -95,13 +94,13 @@ def _client(scheduler: str):
 
 
 def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
-    """Carry out a plan on a worker of a cluster, to the same bits as in a thread of this process."""
+    """Carry out a plan on a worker of a cluster and return the same bits as a thread of this process."""
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     import scipy.linalg  # noqa: F401
 
     threadpool_limits(1)  # for as long as the worker lives
-    # Arrays come at odd addresses, where NumPy adds in another order: those of a copy do not.
+    # Arrays arrive at unaligned addresses, where NumPy adds in another order. Copies are aligned.
     return carry_out(deepcopy(plan), lambda steps: None)
 
 
@@ -110,10 +109,10 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
 
 @dataclass(frozen=True, repr=False)
 class Swept:
-    """What a sweep left in its folder.
+    """The runs that a sweep left in its folder.
 
-    runs: the plans by name. rows: their rows of the table, in the same order. reused: how many of them the
-    folder had before.
+    ``runs`` are the plans by name, and ``rows`` are their rows of the table, in the same order. ``reused`` is
+    the number of runs that the folder had before.
     """
 
     folder: Path
@@ -160,11 +159,12 @@ def sweep(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Swept:
-    """Train the plans of which ``folder`` has no finished run yet, and write the table of all of them.
+    """Train those plans whose runs ``folder`` does not hold yet, and write the table of all plans.
 
-    They are trained by ``jobs`` threads, or by the workers of a Dask ``scheduler``: to the same bytes. A run
-    that fails or diverges is told in one line, and the others go on. A sweep that ends early, in whatever
-    way, keeps the runs that were finished, and the next call goes on from there.
+    The plans are trained by ``jobs`` threads, or by the workers of a Dask ``scheduler``; the files have the
+    same bytes in both cases. If a run fails or diverges, one line on stderr says so, and the other runs go
+    on. A sweep that ends early for any reason keeps the runs that are done, and the next call goes on from
+    there.
     """
     runs, rows, folder = distinct(plans), {}, Path(folder)
     with needs("cluster"):
@@ -186,7 +186,7 @@ def sweep(
 
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:
-    """Train the plans, write each run when it is done, and add its row to those of ``swept``."""
+    """Train the plans, write each run when it is done, and add its row to ``swept.rows``."""
     order = {draw: i for i, draw in enumerate(dict.fromkeys(plan.draw for plan in plans))}
     waiting = iter(sorted(plans, key=lambda plan: order[plan.draw]))
     pending: dict[Future, Plan] = {}
@@ -200,8 +200,8 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
     if scheduler is not None:
         task = partial(_on_worker, versions())
     with warnings.catch_warnings(), ExitStack() as stack:
-        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table has what train says
-        warnings.filterwarnings("ignore", "Sending large graph")  # sequences of one's own
+        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table has the same facts
+        warnings.filterwarnings("ignore", "Sending large graph")  # the user's own sequences
         pool = stack.enter_context(executor(jobs, scheduler))
         interrupted = stack.enter_context(delayed_interrupt())
         (swept.folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
 
 
 def _keep(plan: Plan, future: Future, swept: Swept) -> None:
-    """Write the run of a future and add its row; tell in one line if it failed or diverged."""
+    """Write the run of a future and add its row; if the run failed or diverged, print a line that says so."""
     if error := future.exception():
         row = {"run": plan.name, **plan.row, "ended": "failed"}
         end = f"failed: {type(error).__name__}: {error}"
@@ -237,7 +237,7 @@ def _keep(plan: Plan, future: Future, swept: Swept) -> None:
         history = future.result()
         if history.ended == "interrupted":
             return
-        replace(history, seconds={}).to_npz(swept.file(plan))  # so the same run is the same file
+        replace(history, seconds={}).to_npz(swept.file(plan))  # equal runs give equal files
         row, end = _row(plan, history), f"diverged at step {history.steps[-1]}"
     swept.rows[plan.name] = row
     if row["ended"] != "finished":
@@ -246,7 +246,7 @@ def _keep(plan: Plan, future: Future, swept: Swept) -> None:
 
 
 def _row(plan: Plan, history: History) -> dict:
-    """Return a run's row of the table: its settings, how it ended, the errors before its last step."""
+    """Return a run's row of the table: its settings, how it ended, and the last errors recorded."""
     errors = {name: float(a[-1]) for name, a in history.series.items() if a.ndim == 1}
     end = {"ended": history.ended, "recorded": len(history.loss), "floor": history.floor}
     return {"run": plan.name, **plan.row, **end, "first_rise": history.first_rise, **errors}

@@ -1,4 +1,7 @@
-"""A plan is everything that a run depends on: grids of plans, and the training of one."""
+"""Plans for training runs: a plan holds everything that a run depends on.
+
+The module also makes grids of plans, and trains one plan.
+"""
 
 import hashlib
 import inspect
@@ -26,8 +29,8 @@ from iclcore.task import RegressionTask, Sequences
 from iclcore.trainer import Progress, train
 from iclcore.versions import PACKAGES, versions
 
-MOST_PLANS = 100_000  # a grid of more is a slip of the finger
-# The code of classes from these packages is known by the packages' versions.
+MOST_PLANS = 100_000  # a larger grid is almost certainly a typing error
+# The versions of these packages, which are recorded, determine the code of their classes.
 VERSIONED = {"iclcore", *PACKAGES, *sys.stdlib_module_names}
 
 
@@ -35,12 +38,16 @@ VERSIONED = {"iclcore", *PACKAGES, *sys.stdlib_module_names}
 class Plan:
     """Everything that the numbers of a run depend on, apart from versions.
 
-    data: a task, of which the published code's draw for ``seed`` is taken, or Sequences of one's own.
-    sequences: how many are drawn; None for infinitely many, which linear models can be trained on.
-    tests: how many sequences each of the draw's two test sets has. Their errors are recorded as
-        "test_in_weight" and "test_in_context".
-    seed: the seed of the draw and of the initial weights; on data that is not drawn, of the weights alone.
-    values: whether the history keeps each head's value weight at every step, which ``train`` records.
+    - ``data``: a task, from which sequences are drawn as in the published code, or the user's own Sequences.
+    - ``sequences``: how many sequences are drawn. None means infinitely many, on which linear models can be
+      trained.
+    - ``tests``: the number of sequences in each of the two test sets that are drawn too. The errors on them
+      are recorded as "test_in_weight" and "test_in_context".
+    - ``seed``: the seed of the sequences and of the initial weights. If no sequences are drawn, it is the
+      seed of the weights alone.
+    - ``values``: whether the history keeps the value weight of each head at every step, which ``train``
+      always records.
+
     The other fields are parameters of ``train``.
     """
 
@@ -75,9 +82,9 @@ class Plan:
             if self.data.in_context == 1:
                 checks.enough_to_whiten("sequences", self.sequences, self.data.dim)
         elif self.tests:
-            raise BadValue("tests", "takes 0 where the published code draws no sequences")
+            raise BadValue("tests", "takes 0 if the published code draws no sequences")
         elif self.own_data and self.sequences != Plan.sequences:
-            raise BadValue("sequences", "goes with a task, of which so many are drawn")
+            raise BadValue("sequences", "goes with a task, from which this many are drawn")
         elif task and RegressionTask not in ENGINES[engine].data:
             raise BadValue("sequences", f"takes a number with engine {engine}")
 
@@ -98,12 +105,12 @@ class Plan:
 
     @property
     def draw(self) -> tuple:
-        """What the published draw depends on: plans that agree in this are trained on one draw."""
+        """Everything that the drawn sequences depend on; plans with equal values share one draw."""
         return self.data, self.sequences, self.seed, self.tests
 
     @property
     def settings(self) -> dict:
-        """The settings of the plan's history: its parts by their class, and its numbers by their name."""
+        """The settings of the plan's history: task, model and optimizer by class name, numbers by name."""
         names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
         numbers = {name: getattr(self, name) for name in names}
         if self.own_data:
@@ -129,7 +136,8 @@ class Plan:
 def _with_plain_numbers(value: Any, declared: Any) -> Any:
     """Return a value, or a dataclass with all its fields, with Python's numbers instead of NumPy's.
 
-    A whole number becomes a float where a float is declared: lr=1 and lr=1.0 are one run.
+    A whole number becomes a float if the field is declared as a float, so that lr=1 and lr=1.0 are the same
+    run.
     """
     if isinstance(value, Model | RegressionTask | Optimizer):
         plain = {f.name: _with_plain_numbers(getattr(value, f.name), f.type) for f in fields(value)}
@@ -140,9 +148,10 @@ def _with_plain_numbers(value: Any, declared: Any) -> Any:
 
 
 def _foreign_code(plan: Plan) -> list[str]:
-    """Return the source of the plan's classes, and of their bases, that no version covers.
+    """Return the source code of those classes of the plan, and of their bases, that no version covers.
 
-    A torch module can be registered for a model only where ``iclcore.modules`` was imported.
+    The torch module of the model is one of these classes. It can be registered only if ``iclcore.modules``
+    has been imported.
     """
     modules = sys.modules.get("iclcore.modules")
     classes = [type(plan.model), type(plan.task), modules and modules.MODULES.get(type(plan.model))]
@@ -150,9 +159,9 @@ def _foreign_code(plan: Plan) -> list[str]:
     return [_source(base) for base in bases if base.__module__.split(".")[0] not in VERSIONED]
 
 
-@cache  # a class does not change with its file, and after a reload it is another class
+@cache  # editing the file does not change a loaded class, and reloading it makes a new class
 def _source(foreign: type) -> str:
-    """Return the source of a class, or a random text if it cannot be read: then no old run is reused."""
+    """Return the source of a class or, if it cannot be read, a random text, so that no old run is reused."""
     try:
         return inspect.getsource(foreign)
     except (OSError, TypeError):
@@ -160,20 +169,21 @@ def _source(foreign: type) -> str:
 
 
 def grid(plan: Plan, **axes: Collection) -> list[Plan]:
-    """Return ``plan`` with every combination of values; the last name changes fastest.
+    """Return a copy of ``plan`` for every combination of the values in ``axes``.
 
-    A name is a parameter of the plan, else of its model, else of its task.
+    The last name varies fastest. Each name is looked up among the parameters of the plan, then of its model,
+    then of its task.
     """
     parts = {"plan": plan, "model": plan.model} | ({} if plan.own_data else {"data": plan.data})
     owners = {}
     for name, values in axes.items():
-        having = [owner for owner, part in parts.items() if name in part.__dataclass_fields__]
-        if not having:
+        found = [owner for owner, part in parts.items() if name in part.__dataclass_fields__]
+        if not found:
             names = ", ".join(type(part).__name__ for part in parts.values())
             raise BadValue(name, f"is no parameter of {names}")
-        owners[name] = having[0]
-        if having[0] in axes:
-            raise BadValue(name, f"goes without {having[0]}, which it is a part of")
+        owners[name] = found[0]
+        if found[0] in axes:
+            raise BadValue(name, f"goes without {found[0]}, which it is a part of")
         if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
             raise BadValue(name, f"takes a list of values in a grid, not {checks.shown(values)}")
     if (count := prod(map(len, axes.values()))) > MOST_PLANS:
@@ -190,7 +200,7 @@ def grid(plan: Plan, **axes: Collection) -> list[Plan]:
 
 
 def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
-    """Return the plans by their names; two of one name are refused."""
+    """Return the plans by name, or raise BadValue if there are none or if two have the same name."""
     by_name = {plan.name: plan for plan in plans}
     if len(by_name) < len(plans) or not plans:
         raise BadValue("plans", "takes at least one run, and each run once")
@@ -207,7 +217,7 @@ def carry_out(plan: Plan, progress: Progress | None = None) -> History:
         data, seed = _published_draw(plan.draw), None
         tests = {f"test_{name}": sequences for name, sequences in data.tests.items()}
     if progress:
-        progress(0)  # a draw may have taken a while
+        progress(0)  # so that it can stop the run after a long draw
     history = train(
         plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed, tests=tests,
         engine=plan.engine, progress=progress,
@@ -221,9 +231,10 @@ _lock = Lock()
 
 
 def _published_draw(draw: tuple) -> Sequences:
-    """Return the published draw that some plans share, drawn once in this process.
+    """Return the published draw for ``Plan.draw``; plans that share a draw have it drawn only once.
 
-    Threads that need the same draw wait for the first of them; others draw at the same time.
+    Threads that need the same draw wait until the first of them has it. Different draws can be made at the
+    same time.
     """
     from iclcore import published
 
@@ -235,6 +246,6 @@ def _published_draw(draw: tuple) -> Sequences:
     return shared.sequences
 
 
-@lru_cache(maxsize=2)  # a sweep begins runs of one draw one after the other
+@lru_cache(maxsize=2)  # few are enough, because a sweep starts all runs of one draw in a row
 def _shared_draw(draw: tuple) -> SimpleNamespace:
     return SimpleNamespace(lock=Lock(), sequences=None)

@@ -17,25 +17,26 @@ from numpy.typing import ArrayLike
 from iclcore import checks
 from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
 
-ORTHOGONAL = 1e-6  # eigenvectors in float32 are orthogonal to within this
+ORTHOGONAL = 1e-6  # tolerance: eigenvectors in float32 are only this close to orthogonal
 SPECTRA = ("linear", "power", "white")
-STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # of random numbers
+STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # random number streams
 Vector, Matrix = Float[np.ndarray, " D"], Float[np.ndarray, "D D"]
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
 
 
 def divide_by(divisor: str, tokens: int) -> int:
-    """Return what a model divides its sum over ``tokens`` tokens (the query included) by.
+    """Return the number by which a model divides its sum over ``tokens`` tokens (the query included).
 
-    ``one`` is the published code, ``context`` the 1/N of the paper, ``tokens`` the published ``--vary_len``.
+    ``one`` is the convention of the published code, ``context`` is the 1/N of the paper, and ``tokens`` is
+    what the published code does with ``--vary_len``.
     """
     checks.choice("divisor", divisor, DIVISORS)
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return an array that nobody can change: the array itself if it is read-only already, else a copy."""
+    """Return the array itself if nobody can change it, else a read-only copy."""
     if array.flags.writeable or getattr(array.base, "flags", array.flags).writeable:
         array = array.copy(order="K")
         array.flags.writeable = False
@@ -46,14 +47,14 @@ def read_only(array: np.ndarray) -> np.ndarray:
 class Sequences:
     """P sequences of T tokens: inputs x (P, T, D) and labels y (P, T, O).
 
-    Lists and integers become arrays of floats, and for one output ``y`` may be (P, T). The last row of a
-    sequence is the query: ``y`` has its answer there, which a model never sees. Nobody can change the
-    arrays, because averages and a digest of them are kept: they are read-only copies.
+    Lists and integers become arrays of floats, and for one output ``y`` may be (P, T). The last token of a
+    sequence is the query. The last row of ``y`` is the answer to it, which a model never sees. The arrays are
+    read-only copies, because their averages and a digest of them are cached.
 
-    With ``every_length`` the loss is the mean over the first 2, 3, … T tokens, the last of which is the query
-    each time; without it only the whole sequence counts. ``task`` is what the sequences were drawn from, if
-    that is known. For a published draw, ``starts`` returns the initial weights of a model, and ``tests`` are
-    its test sets.
+    With ``every_length`` the loss is the mean over the prefixes of 2, 3, … T tokens, and the last token of
+    each prefix is its query. Without it only the whole sequence counts. ``task`` is the task that the
+    sequences were drawn from, if it is known. If they were drawn as in the published code, ``starts`` is a
+    function that returns the initial weights of a model, and ``tests`` holds the test sets by name.
     """
 
     x: ArrayLike
@@ -110,12 +111,12 @@ class Sequences:
 
     @property
     def lengths(self) -> range:
-        """The numbers of tokens, the query included, over which the loss is averaged."""
+        """The lengths, in tokens with the query included, over which the loss is averaged."""
         tokens = self.x.shape[1]
         return range(2 if self.every_length else tokens, tokens + 1)
 
     def prefixes(self) -> Iterator[tuple[Float[np.ndarray, "P n E"], Float[np.ndarray, "P O"]]]:
-        """Yield for each length the tokens, in which the query's y is zero, and that y."""
+        """Yield, for each length, the tokens with the query's y set to zero, and the true y of the query."""
         for n in self.lengths:
             tokens = np.concatenate([self.x[:, :n], self.y[:, :n]], axis=2)
             tokens[:, -1, self.x.shape[2] :] = 0
@@ -126,14 +127,15 @@ class Sequences:
 class RegressionTask:
     """Linear regression in context: inputs x ~ N(0, Λ), labels y = Wᵀ x, and one W for each sequence.
 
-    ``spectrum`` is the law of Λ's eigenvalues (``linear``: λ_d ∝ d, ``power``: λ_d ∝ 1/d, ``white``), which
-    then add up to 1, or the eigenvalues themselves. ``basis`` has their eigenvectors as columns; without it
-    they are drawn from ``seed``. ``of_covariance`` takes Λ instead.
+    ``spectrum`` is either the eigenvalues of Λ or the name of a law for them (``linear``: λ_d ∝ d, ``power``:
+    λ_d ∝ 1/d, ``white``: all equal). The eigenvalues of a law add up to 1. The columns of ``basis`` are the
+    eigenvectors; if it is not given, they are drawn from ``seed``. ``of_covariance`` makes a task from Λ.
 
-    A fraction ``in_context`` of the sequences has a W ~ N(0, I) of its own. The others have one W in common,
-    of norm √D, which a model can learn by heart (in-weight learning); it is drawn from ``seed`` too. The
-    value 0 is an exception: then the labels of the context are noise and only the answer comes from the
-    common W. ``noise`` is the variance σ² of the noise added to every label Wᵀx, the answer included.
+    In a fraction ``in_context`` of the sequences, each sequence has its own W ~ N(0, I). The other sequences
+    share one W of norm √D, which is also drawn from ``seed`` and which a model can memorise (in-weight
+    learning). The value 0 is an exception: the labels of the context are then noise, and only the answer
+    comes from the shared W. ``noise`` is the variance σ² of the noise added to every label Wᵀx, the answer
+    included.
     """
 
     dim: int | None = None  # default: the number of eigenvalues if these are given, else 4
@@ -177,7 +179,7 @@ class RegressionTask:
 
     @classmethod
     def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
-        """Return the task whose inputs have this Λ; ``settings`` are the other fields."""
+        """Return the task whose inputs have the covariance Λ; ``settings`` are the other fields."""
         covariance = numbers("covariance", covariance)
         if covariance.shape != covariance.T.shape or not np.allclose(covariance, covariance.T):
             raise BadValue("covariance", f"takes a symmetric matrix, not {shown(covariance)}")
@@ -186,12 +188,12 @@ class RegressionTask:
 
     @property
     def lengths(self) -> range:
-        """The numbers of tokens, the query included, over which the loss is averaged."""
+        """The lengths, in tokens with the query included, over which the loss is averaged."""
         return range(2 if self.every_length else self.context + 1, self.context + 2)
 
     @property
     def eigenvalues(self) -> Vector:
-        """λ_1 ≥ … ≥ λ_D; those of a named spectrum add up to 1, given ones are kept as they are."""
+        """The eigenvalues λ_1 ≥ … ≥ λ_D: those of a law add up to 1, and given ones are not rescaled."""
         if not isinstance(self.spectrum, str):
             return np.array(self.spectrum)
         order = np.arange(1, self.dim + 1)
@@ -200,7 +202,7 @@ class RegressionTask:
 
     @cached_property
     def eigenvectors(self) -> Matrix:
-        """Columns e_1 … e_D, given or drawn from ``seed``; for white inputs the axes."""
+        """The eigenvectors e_1 … e_D as columns: given, or axes (white inputs), or drawn from ``seed``."""
         if self.basis is not None:
             basis = np.array(self.basis)
         elif self.spectrum == "white":
@@ -213,28 +215,29 @@ class RegressionTask:
 
     @property
     def covariance(self) -> Matrix:
-        """Λ = Σ_d λ_d e_d e_dᵀ."""
+        """The covariance of the inputs, Λ = Σ_d λ_d e_d e_dᵀ."""
         return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
 
     @property
     def label_power(self) -> float:
-        """tr Λ + σ², the mean of y² over the sequences that have a W of their own."""
+        """The mean of y² over the sequences that have their own W: tr Λ + σ²."""
         return float(self.eigenvalues.sum() + self.noise)
 
     @property
     def shared(self) -> Float[np.ndarray, "D O"]:
-        """The W, of Frobenius norm √D, of the sequences that have none of their own."""
+        """The W that all sequences without their own W share; its Frobenius norm is √D."""
         w = self._rng("shared").standard_normal((self.dim, self.outputs))
         return w * np.sqrt(self.dim) / np.linalg.norm(w)
 
     def sample(self, sequences: int, seed: int = 0) -> Sequences:
-        """Return so many independent sequences, drawn from this seed."""
+        """Return ``sequences`` independent sequences, drawn from ``seed``."""
         return next(self.batches(sequences, seed))
 
     def batches(self, sequences: int, seed: int = 0) -> Iterator[Sequences]:
-        """Yield draws of so many sequences without end; the first is ``sample(sequences, seed)``.
+        """Yield batches of ``sequences`` sequences without end; the first is ``sample(sequences, seed)``.
 
-        Inputs, task matrices, noise and errors each have a generator of their own.
+        There are separate random generators for the inputs, the task matrices, the labels that are pure
+        noise, and the errors that are added to labels.
         """
         whole("sequences", sequences)
         whole("seed", seed, least=0)
@@ -245,13 +248,13 @@ class RegressionTask:
         while True:
             x = inputs.standard_normal((sequences, tokens, self.dim)) @ root
             w = tasks.standard_normal((sequences, self.dim, self.outputs))
-            w[round(sequences * self.in_context) :] = shared  # rounded: 100 * .29 is below 29
+            w[round(sequences * self.in_context) :] = shared  # round: 100 * .29 is below 29
             y = x @ w
             if self.noise:
                 y += np.sqrt(self.noise) * errors.standard_normal(y.shape)
             if self.in_context == 0:
                 y[:, :-1] = noise.standard_normal((sequences, tokens - 1, self.outputs))
-            x.flags.writeable = y.flags.writeable = False  # so that they need not be copied
+            x.flags.writeable = y.flags.writeable = False  # so Sequences need not copy them
             yield Sequences(x, y, every_length=self.every_length, task=self)
 
     def _rng(self, stream: str, *seeds: int) -> np.random.Generator:

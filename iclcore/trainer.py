@@ -23,7 +23,7 @@ from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
 Progress = Callable[[int], object]
-BLOCK_SECONDS = 0.1  # how long the bar and Ctrl-C wait for a block of steps
+BLOCK_SECONDS = 0.1  # duration of a block of steps; the bar and Ctrl-C wait for its end
 
 
 def train(
@@ -46,20 +46,22 @@ def train(
     - ``data``: Sequences, a RegressionTask, or Moments of either. A task stands for infinitely many of its
       sequences: linear models are trained on the average over all of them, and nothing is sampled.
     - ``optimizer``: GradientDescent (the default) or Adam.
-    - ``batch``: draw so many fresh sequences of the task at each step; needs a linear model.
-    - ``start``: the initial weights. Without it, sequences from ``published.sample`` bring those of the
-      published code, and other data begin at weights drawn from ``seed``. (A ``seed`` overrides the former.)
+    - ``batch``: draw this many fresh sequences of the task at each step; needs a linear model.
+    - ``start``: the initial weights. If they are not given, they are drawn from ``seed``. There is one
+      exception: sequences from ``published.sample`` come with the initial weights of the published code, and
+      these are used unless a ``seed`` is given.
     - ``seed``: the seed of the initial weights and of fresh sequences; 0 if it is not given.
     - ``tests``: further data by name; the error on each is recorded at every step under that name.
     - ``snapshots``: the steps at which to keep all weights; a number n means every n steps.
-    - ``engine``: "auto" takes "moments" for linear models, or "population" for a task of many dimensions;
-      "softmax" for softmax attention; and "autograd", the slow oracle, for the rest. "published" repeats
+    - ``engine``: "auto" chooses "moments" for linear models (or "population" for a task of many dimensions),
+      "softmax" for softmax attention, and "autograd", the slow reference, for the rest. "published" repeats
       the operations of the first paper's code in float32.
     - ``progress``: a function that is called with the number of steps just done, instead of a bar.
 
-    The history has the loss, each head's value weight and the test errors at every step, each from before
-    that step, and the first and the last weights. A loss that is no longer finite ends the run. Ctrl-C ends
-    it too, and what was recorded is returned. A warning says if the loss rose or stopped being finite.
+    The history holds the loss, the value weight of each head and the test errors, recorded before every step.
+    It also holds the first and the last weights. The run ends early if the loss is no longer finite, or on
+    Ctrl-C; the history then holds what was recorded until the end. A warning says if the loss rose or stopped
+    being finite.
     """
     trainable("model", model)
     instance("data", data, Sequences, RegressionTask, Moments)
@@ -72,7 +74,7 @@ def train(
     engine = choose(model, engine, sizes, task, optimizer)
     fresh = {} if batch is None else {"batch": int(whole("batch", batch))}
     if fresh and not (task and engine == "moments"):
-        raise BadValue("batch", "takes a task as data, from which to draw, and a linear model")
+        raise BadValue("batch", "takes a task as data, to draw sequences from, and a linear model")
     _check_data(model, data, tests, engine)
     weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
@@ -116,7 +118,7 @@ def train(
 
 
 class _Interruption(Event):
-    """An event that is a signal handler too, which sets it."""
+    """An event that is also a signal handler: it is set when the signal arrives."""
 
     def __call__(self, *_: object) -> None:
         self.set()
@@ -124,10 +126,11 @@ class _Interruption(Event):
 
 @contextmanager
 def delayed_interrupt() -> Iterator[Event]:
-    """Let Ctrl-C set the event that this yields, instead of raising KeyboardInterrupt anywhere.
+    """Yield an event that Ctrl-C sets, instead of raising KeyboardInterrupt at any place in the code.
 
-    So every step that was taken is recorded, and every file is written to its end. A nested use yields the
-    outer event. Python delivers signals to the main thread only: elsewhere the event stays unset.
+    Therefore every step that was taken is recorded, and every file is written completely. A nested use yields
+    the event of the outer use. Python delivers signals to the main thread only, so the event is never set in
+    any other thread.
     """
     if current_thread() is not main_thread():
         yield Event()
@@ -151,8 +154,8 @@ def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> 
 
 
 def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
-    """Check that the data fit the engine, the model and each other."""
-    for name in tests:  # each heads a column of a CSV file
+    """Check that the engine and the model accept the data, and that all data sets have the same sizes."""
+    for name in tests:  # each name becomes the name of a column in a CSV file
         if (
             not name.isidentifier()
             or name in ("step", "loss", "value")
@@ -161,14 +164,14 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
             takes = "takes names other than step, loss and value, without a number at the end"
             raise BadValue("tests", f"{takes}, not {name!r}")
     if tests and engine == "population":
-        raise BadValue("tests", "takes none with engine population: engine moments takes them")
+        raise BadValue("tests", "takes none with engine population; engine moments accepts them")
     accepted, expected = ENGINES[engine].data, features(model, data.dim, data.outputs)
     for name, dataset in [("data", data), *tests.items()]:
         if not isinstance(dataset, accepted):
             takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"
             raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}")
         if (dataset.dim, dataset.outputs) != (data.dim, data.outputs):
-            takes = f"takes sets of data's dim and outputs, {data.dim} and {data.outputs}"
+            takes = f"takes sets with the dim and outputs of data, {data.dim} and {data.outputs}"
             raise BadValue("tests", f"{takes}; {name} has {dataset.dim} and {dataset.outputs}")
         if isinstance(dataset, Moments) and dataset.features != expected:
             raise BadValue(name, f"takes averages of the features of {type(model).__name__}")
@@ -177,7 +180,7 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
 def _initial_weights(
     model: Model, data: Data, start: Weights | None, seed: int | None, engine: str
 ) -> Weights:
-    """Return arrays of our own, which the engine may change in place."""
+    """Return the initial weights as new arrays, which the engine may change in place."""
     dim, outputs = data.dim, data.outputs
     if start is None and seed is None and isinstance(data, Sequences) and data.starts:
         start = data.starts(model)
@@ -187,7 +190,7 @@ def _initial_weights(
     weights = {n: np.array(numbers(f"start {n}", w), dtype=float) for n, w in start.items()}
     full = {layer.name: (layer.count, *layer.shape) for layer in model.layers(dim, outputs)}
     allowed = [full]
-    if engine in ("moments", "population"):  # they need only the value rows that reach the answer
+    if engine in ("moments", "population"):  # these need only the value rows that reach the answer
         allowed.append(full | {"value": (model.heads, outputs, dim + outputs)})
     if (shapes := {name: array.shape for name, array in weights.items()}) not in allowed:
         raise BadValue("start", f"takes arrays of shapes {full}, not {shapes}")
@@ -197,9 +200,10 @@ def _initial_weights(
 def _advance(
     engine: Engine, steps: int, snapshots: set[int], progress: Progress | None, interrupted: Event
 ) -> tuple[list[tuple[np.ndarray, ...]], dict[int, Weights], str]:
-    """Advance from one snapshot to the next, in blocks short enough for the bar and for Ctrl-C.
+    """Train for ``steps`` steps; return the records of all blocks, the snapshots, and how the run ended.
 
-    Return the records of the blocks, the weights at the snapshots, and how the run ended.
+    The engine advances from one snapshot to the next in blocks of steps. The blocks are short, so that the
+    bar moves smoothly and Ctrl-C takes effect soon.
     """
     blocks, kept, done, size, ended = [], {}, 0, 1, "finished"
     hide = True if progress else None  # None shows the bar on a terminal only
@@ -212,7 +216,7 @@ def _advance(
                 done += count
                 try:
                     (progress or bar.update)(count)
-                except KeyboardInterrupt:  # a sweep stops its runs this way
+                except KeyboardInterrupt:  # progress raises it when a sweep stops its runs
                     interrupted.set()
                 if not np.isfinite(blocks[-1][0][-1]):
                     ended = "diverged"
@@ -226,7 +230,7 @@ def _advance(
 
 
 def _problem(history: History, data: Data) -> str | None:
-    """Say at which step the loss rose or stopped being finite, and what to do about it."""
+    """Return a warning if the loss rose or stopped being finite: at which step, and what to do about it."""
     if history.ended == "diverged":
         problem = f"stopped being finite at step {history.steps[-1]}"
     elif history.first_rise is not None:

@@ -13,7 +13,7 @@ PACKAGES = ("numpy", "numba", "scipy", "torch")
 
 @cache
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages; that of iclcore ends in a digest of its files."""
+    """Return the versions of Python and of the packages. iclcore's version ends in a digest of its files."""
     packages = {name: _version(name) for name in PACKAGES}
     digest, folder = hashlib.sha256(), Path(__file__).parent
     for path in sorted(folder.rglob("*.py")):

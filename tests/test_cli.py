@@ -156,8 +156,8 @@ GRIDS = [
     ("seed=0:9:x", "--grid", "a range"),
     ("seed=0:99999999999999999999", "--grid", "a range"),
     ("seed=0:99999 heads=1:999", "--grid", "from 1 to 100,000 runs, not 99,799,002"),
-    ("seed=1 seed=2", "--grid", "another value elsewhere"),
-    ("epoch=1,2", "--grid", "another value elsewhere"),
+    ("seed=1 seed=2", "--grid", "also given elsewhere"),
+    ("epoch=1,2", "--grid", "also given elsewhere"),
     ("rank=1,2", "--rank", "goes with --model attnS, not attnM, with --rank=2"),
     ("heads=1,x", "--heads", "invalid int value: 'x'"),
 ]

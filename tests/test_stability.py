@@ -127,8 +127,8 @@ def test_ctrl_c_ends_the_search(softmax):
 
 def test_data_without_a_monotone_rate_are_refused():
     zeros = Sequences(np.zeros((3, 4, 2)), np.zeros((3, 4)))
-    with pytest.raises(ValueError, match="some learning rate suits"):
+    with pytest.raises(ValueError, match="a learning rate works"):
         monotone_rate(MergedAttention(heads=1), zeros, 3)
     data = TASK.sample(5)
-    with pytest.raises(ValueError, match="some learning rate suits"):
+    with pytest.raises(ValueError, match="a learning rate works"):
         monotone_rate(MergedAttention(heads=1), Sequences(1e40 * data.x, data.y), 3)

@@ -288,7 +288,7 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
             for tests, kind, says in (
                 (RegressionTask(dim=2).sample(3), "auto", "far has 2 and 1"),
                 (RegressionTask(dim=2).sample(3), "published", "far has 2 and 1"),
-                (replace(TASK, outputs=2), "auto", "outputs, 3 and 1; far has 3 and 2"),
+                (replace(TASK, outputs=2), "auto", "of data, 3 and 1; far has 3 and 2"),
                 (TASK, "autograd", "engine autograd takes Sequences as far, not RegressionTask"),
                 (
                     of_population(TASK, CubicMLP()),

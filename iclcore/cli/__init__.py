@@ -1,11 +1,15 @@
 """The commands ``iclcore train``, ``sweep`` and ``theory``, and their exit status.
 
-0: done. 1: the system refused, for instance because the disk is full. 2: a flag is wrong; nothing was
-done. 3: the loss of a run stopped being finite, or runs of a sweep failed. 130: Ctrl-C.
-After 3 and 130 whatever was recorded is saved.
+- 0: The command was carried out.
+- 1: The operating system refused something, for instance because the disk is full.
+- 2: A flag is wrong, and nothing was done.
+- 3: The loss of a run stopped being finite, or runs of a sweep failed.
+- 130: Ctrl-C was pressed.
 
-Each command is a module with a function ``run``. It is imported only after the flags were read, so that
-a wrong flag is refused quickly.
+After 3 and 130, everything that was recorded is saved.
+
+Each command is a module with a function ``run``. The module is imported only after the flags were read, so
+that a wrong flag is refused quickly.
 """
 
 import sys
@@ -25,14 +29,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def attempt(act: Callable[[], int], parser: Parser) -> int:
-    """Return the exit status of ``act``; an error that the user can mend becomes one line."""
+    """Call ``act`` and return the exit status; an error that the user can correct is printed as one line."""
     try:
         return act()
     except BadValue as error:
         parser.error(f"argument {flag_of(error.name)}: {error.takes}")
     except MissingExtra as error:
         parser.error(str(error))
-    except KeyboardInterrupt as error:  # that of a sweep says what is kept
+    except KeyboardInterrupt as error:  # the message of a sweep says how many runs are kept
         print(f"interrupted: {error}" if error.args else "interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:  # for instance ``iclcore theory | head``

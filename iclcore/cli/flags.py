@@ -1,4 +1,4 @@
-"""The flags of each command, with the names of the published code, and what they mean in Python."""
+"""The flags of each command, which are named as in the published code, and their meaning in Python."""
 
 import argparse
 import difflib
@@ -29,7 +29,7 @@ FLAGS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and that takes no abbreviated flags."""
+    """A parser that prints each error on one line and accepts no abbreviated flags."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs, allow_abbrev=False)
@@ -44,7 +44,7 @@ def flag_of(name: str) -> str:
 
 
 def read(argv: list[str]) -> argparse.Namespace:
-    """Return the flags, and with them the command's ``parser`` and the ``module`` that carries it out."""
+    """Return the flags, the command's ``parser``, and the name of the ``module`` that carries it out."""
     words = " ".join(argv).replace("=", " ")
     multihead = words.startswith("train ") and "--model multihead" in words
     options, unknown = build_parser(multihead).parse_known_args(argv)
@@ -56,8 +56,8 @@ def read(argv: list[str]) -> argparse.Namespace:
 
 
 def unknown_flag(unknown: str, parser: Parser) -> str:
-    """Return the error for a flag that ``parser`` has not, with the one that was perhaps meant."""
-    known = {"learning_rate": "--lr"} | FLAGS  # the last: names in Python
+    """Return the error for a flag that ``parser`` does not have, and suggest the most similar flag."""
+    known = {"learning_rate": "--lr"} | FLAGS  # FLAGS has the names in Python
     known |= {flag.lstrip("-"): flag for flag in parser._option_string_actions}
     close = difflib.get_close_matches(unknown.split("=")[0].strip("-").replace("-", "_"), known, 1)
     hint = f"did you mean {known[close[0]]}?" if close else "--help lists the flags"
@@ -128,39 +128,38 @@ def build_parser(multihead: bool = False) -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
 
     text = "--model multihead has flags of its own: --model multihead --help lists them."
-    train = commands.add_parser("train", help="the published experiment, exactly", epilog=text)
+    train = commands.add_parser("train", help="run the published experiment exactly", epilog=text)
     (multihead_flags if multihead else train_flags)(train)
     add = train.add_argument
-    add("--save", type=Path, metavar="F.csv", help="the curve, a row per step; F.npz: weights too")
+    add("--save", type=Path, metavar="F.csv", help="loss at each step; F.npz: with the weights")
     add("--json", type=Path, metavar="F.json", help="settings, versions, seconds, final loss")
     add("--show", action="store_true", help="open a window, or save a picture if there is none")
     add("--force", action="store_true", help="overwrite files that are already there")
     train.set_defaults(parser=train, module="heads" if multihead else "train")
 
     text = "All other flags are those of train (train --help) and hold for every run."
-    sweep = commands.add_parser("sweep", help="all runs of a grid over these flags", epilog=text)
+    sweep = commands.add_parser("sweep", help="runs for all points of a grid of flags", epilog=text)
     add = sweep.add_argument
     add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help="flags with lists or ranges")
     add("--out", required=True, type=Path, metavar="FOLDER", help="runs, table.csv and figure.png")
-    add("--jobs", type=int, help="runs at a time on this machine (its cores)")
+    add("--jobs", type=int, help="runs at a time on this machine (number of cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
     sweep.set_defaults(parser=sweep, module="sweep")
 
-    text = (
-        "Rows: plateau_loss, of index eigenvectors learned; merged_loss, of attnM and mlp on white "
-    )
-    text += "input; head_value, of a head of attnS with rank 1 that learns eigenvector index."
+    text = "Rows: plateau_loss is the loss with index eigenvectors learned; merged_loss is the "
+    text += "loss of attnM and mlp on white input; head_value is the value weight of a head of "
+    text += "attnS with rank 1 that learns eigenvector index."
     theory = commands.add_parser("theory", help="the formulas for these flags, as CSV", epilog=text)
     problem_flags(theory)
     add = theory.add_argument
-    add("--save", type=Path, metavar="F.csv", help="write a file instead of to the terminal")
+    add("--save", type=Path, metavar="F.csv", help="write to a file, not to the terminal")
     add("--force", action="store_true", help="overwrite a file that is already there")
     theory.set_defaults(parser=theory, module="theory", lr=0.001)
     return parser
 
 
 def problem_flags(parser: Parser) -> None:
-    """Add the flags that name a task and a model."""
+    """Add the flags that describe a task and a model."""
     add = parser.add_argument
     add("--model", choices=("attnM", "attnS", "mlp"), default="attnM", help="attnM by default")
     add("--heads", "--head_num", "--head", type=int, default=1, help="heads (1)")
@@ -175,16 +174,16 @@ def problem_flags(parser: Parser) -> None:
     add("--vary_len", dest="every_length", action="store_true", help="mean over context lengths")
     add("--epoch", dest="steps", type=int, default=6001, help="steps (6001)")
     add("--lr", type=float, help="learning rate (0.001)")
-    add("--softmax", action="store_true", help="softmax of the scores")
-    add("--cubic_feat", action="store_true", help="cubic features z, which mlp takes")
+    add("--softmax", action="store_true", help="take the softmax of the scores")
+    add("--cubic_feat", action="store_true", help="cubic features z, needed by mlp")
 
 
 def train_flags(parser: Parser) -> None:
-    """Add the flags of a run, which a sweep takes too, of all models but multihead."""
+    """Add the flags of a run, for all models except multihead; ``sweep`` takes the same flags."""
     problem_flags(parser)
     add = parser.add_argument
     add("--data", metavar="F.npz", help="arrays of your own: x (P, T, D), y (P, T) or (P, T, O)")
-    add("--icl", dest="in_context", type=float, help="share of sequences with an own task (1)")
+    add("--icl", dest="in_context", type=float, help="share of sequences with their own task (1)")
     add("--trainset_size", dest="sequences", type=sequence_count, help="sequences (5000), or inf")
     add("--testset_size", "--testset", dest="tests", type=int, help="sequences per test set (0)")
     add("--track_value", dest="values", action="store_true", help="record each head's value weight")
@@ -196,19 +195,20 @@ def train_flags(parser: Parser) -> None:
 
 
 def multihead_flags(parser: Parser) -> None:
-    """Add the flags of a run of multihead."""
+    """Add the flags of ``train --model multihead``."""
     add = parser.add_argument
     add("--model", choices=("multihead",), help="multi-head softmax attention on several tasks")
     add("--tasks", type=int, help="number I of tasks (3)")
     add("--heads", "--head_num", "--head", type=int, help="heads H (one per task)")
     add("--dims", type=whole_numbers, default=[10], metavar="d,...", help="inputs per task (10)")
-    add("--in_dim", dest="dim", type=int, help="all inputs, only to check: the sum of --dims")
+    add("--in_dim", dest="dim", type=int, help="only a check: the sum of --dims")
     add("--seq_len", dest="context", type=context(3), default=100, metavar="T", help="L + 1 (101)")
     add("--noise", type=float, default=0.0, help="variance of the labels' noise (0)")
-    add("--signal", type=numbers, metavar="s,...", help="power of the noiseless labels (their d)")
-    text = "head i leans to task i; log-normal; or the authors' start, draws and loss, a mean over tasks"
+    add("--signal", type=numbers, metavar="s,...", help="power of the noiseless labels (d each)")
+    text = "aligned: head i leans to task i; random: log-normal; published: the start, the draws "
+    text += "and the loss (a mean over tasks) of the authors' code"
     add("--start", choices=("aligned", "random", "published"), default="aligned", help=text)
-    add("--width", type=int, help="rows d_e of key and query (all inputs)")
+    add("--width", type=int, help="rows d_e of key and query (number of inputs)")
     add("--batch", type=int, default=256, help="fresh contexts at each step (256)")
     add("--epoch", dest="steps", type=int, help="steps, with --lr (without both: figure 1's 1,600)")
     add("--lr", type=float, help="learning rate, with --epoch")
@@ -218,7 +218,7 @@ def multihead_flags(parser: Parser) -> None:
 
 
 def context(least: int) -> Callable[[str], int]:
-    """Return an argparse type that turns a number of tokens into that before the query, the context."""
+    """Return an argparse type that turns the number of tokens into the context length, which is 1 less."""
 
     def tokens(text: str) -> int:
         if int(text) < least:

@@ -1,4 +1,4 @@
-"""``train --model multihead``: the second paper's model."""
+"""The command ``train --model multihead``, which trains the second paper's model."""
 
 import argparse
 from dataclasses import replace
@@ -71,7 +71,7 @@ def schedule_of(options: argparse.Namespace) -> Schedule:
 
 
 def say_owners(history: History, task: MultiTask) -> None:
-    """Print which head does most of each task, and the last losses beside the limit's."""
+    """Print which head contributes most to each task, the mean last loss, and the loss at the limit."""
     omega, mu = history.series["omega"][-1], history.series["mu"][-1]
     owner = (omega * mu).argmax(0)
     line = ", ".join(f"task {i + 1}: head {h + 1}" for i, h in enumerate(owner))

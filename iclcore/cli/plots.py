@@ -1,4 +1,4 @@
-"""The pictures of --show and of a sweep: simulation solid, theory dashed."""
+"""The pictures of --show and of a sweep, with solid lines for simulation and dashed lines for theory."""
 
 import numpy as np
 
@@ -15,14 +15,14 @@ with needs("plots"):
 # a decorator: pictures have this style, whatever the user's own settings are
 in_style = rc_context({"axes.spines.top": False, "figure.constrained_layout.use": True})
 DASHED = {"color": "grey", "linestyle": "--", "linewidth": 1, "zorder": 1.5}
-MOST_CURVES = 400  # of a sweep; more cannot be told apart
+MOST_CURVES = 400  # in the picture of a sweep; more curves cannot be told apart
 
 
 @in_style
 def run(history: History) -> Figure:
     """Draw the losses on the plateaus of theory, and each head's value weight if it was recorded."""
     rows = thin(len(history.steps))
-    if history.ended == "diverged":  # the steep end would flatten all that came before
+    if history.ended == "diverged":  # the steep end would flatten the rest of the curve
         rows = rows[history.loss[rows] <= 3 * history.loss[0]]
     steps, values = history.steps[rows], history.series.get("value")
     figure = Figure(figsize=(7.2 if values is None else 9.6, 3.4))
@@ -46,7 +46,7 @@ def run(history: History) -> Figure:
 
 @in_style
 def multihead_run(history: History, task: MultiTask) -> Figure:
-    """Draw the loss, ω and μ of every head and task, and dashed those of the gradient flow."""
+    """Draw the loss, and ω and μ of every head and task. Dashed lines show the gradient flow."""
     time, rows = history.time, thin(len(history.steps))
     omega, mu = history.series["omega"], history.series["mu"]
     figure = Figure(figsize=(9.6, 3.4))
@@ -57,7 +57,7 @@ def multihead_run(history: History, task: MultiTask) -> Figure:
             first, *_ = panel.plot(time[rows], values[rows, :, i], color=f"C{i}")
             first.set_label(f"task {i + 1}")
     if time[-1] > 0:
-        # the flow's time and loss belong to the sum over tasks, those of a run perhaps to the mean
+        # the loss of the flow is a sum over tasks, but that of a run may be a mean: convert time and loss
         scale = history.settings["loss_scale"]
         times = np.linspace(0, time[-1], 201)
         path = flow(task, omega[0], mu[0], scale * times, history.settings["width"])

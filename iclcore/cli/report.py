@@ -1,4 +1,4 @@
-"""What a run leaves behind: its files, a few lines, a picture."""
+"""The output of a run: its files, a few lines on the terminal, and a picture."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse, before the run, files that cannot be written, and a picture that cannot be drawn."""
+    """Raise an error before the run if a file cannot be written or the picture cannot be drawn."""
     picture = picture_path(options) if options.show else None
     users = {Path(options.data).resolve(): "data"} if getattr(options, "data", None) else {}
     for name, path in {"save": options.save, "json": options.json, "show": picture}.items():
@@ -35,7 +35,7 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def picture_path(options: argparse.Namespace) -> Path:
-    """Return where --show saves its picture if there is no display: beside the data."""
+    """Return the path of the picture that --show saves if there is no display: beside the file of --save."""
     return (options.save or Path(options.model)).with_suffix(".png")
 
 
@@ -43,7 +43,7 @@ def report(history: History, options: argparse.Namespace) -> int:
     """Write the files, print what happened, and return the exit status."""
     finite = history.loss[np.isfinite(history.loss)]
     steps, final = len(finite), float(finite[-1]) if len(finite) else None
-    with delayed_interrupt():  # an impatient second Ctrl-C must not cost the files
+    with delayed_interrupt():  # a second Ctrl-C must not prevent the files from being written
         if options.save:
             write = history.to_npz if options.save.suffix == ".npz" else history.to_csv
             write(options.save)
@@ -68,12 +68,12 @@ def report(history: History, options: argparse.Namespace) -> int:
 
 
 def show(figure: "Figure", path: Path) -> None:
-    """Open a window; where there is no display, save a picture."""
+    """Show the figure in a window or, if there is no display, save it as a picture."""
     import matplotlib.pyplot as plt
     from matplotlib.backends import BackendFilter, backend_registry
 
     if plt.get_backend().lower() in backend_registry.list_builtin(BackendFilter.INTERACTIVE):
-        plt.figure(figure)  # hands it to the window manager
+        plt.figure(figure)  # makes pyplot manage this figure
         plt.show()
     else:
         save_picture(figure, path)

@@ -1,4 +1,4 @@
-"""``sweep``: a grid over the flags of ``train``, on this machine or on a Dask cluster."""
+"""The command ``sweep``: a grid over the flags of ``train``, on this machine or on a Dask cluster."""
 
 import argparse
 import math
@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
         raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
     clock = time.perf_counter()
     plans = plans_of(options)
-    with needs("cluster"):  # before the first run
+    with needs("cluster"):  # fails before the first run
         from iclcore.cli import plots
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def plans_of(options: argparse.Namespace) -> list[Plan]:
-    """Return the runs of the grid; all are checked before any is carried out."""
+    """Return the plans of the grid. All plans are checked before the first run."""
     parser = Parser(prog="iclcore sweep", add_help=False)
     train_flags(parser)
     axes: dict[argparse.Action, Sequence] = {}
@@ -46,10 +46,10 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
         name, _, values = axis.partition("=")
         action = parser._option_string_actions.get(f"--{name}")
         if action is None or action.nargs == 0 or not values:
-            raise BadValue("grid", f"takes FLAG=VALUES between blanks, not {axis!r}")
+            raise BadValue("grid", f"takes FLAG=VALUES separated by blanks, not {axis!r}")
         fixed = {word.split("=")[0] for word in options.rest}
         if action in axes or fixed & set(action.option_strings):
-            raise BadValue("grid", f"has --{name}, which has another value elsewhere")
+            raise BadValue("grid", f"has --{name}, which is also given elsewhere")
         axes[action] = axis_values(values)
     runs = math.prod(len(values) for values in axes.values())
     if not 1 <= runs <= MOST_PLANS:
@@ -59,7 +59,7 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
         point = [f"{a.option_strings[0]}={v}" for a, v in zip(axes, values, strict=True)]
         flags, unknown = parser.parse_known_args([*options.rest, *point])
         if unknown:
-            if not unknown[0].startswith("-"):  # as of --grid rank=1,2 seed=0:4
+            if not unknown[0].startswith("-"):  # as in --grid rank=1,2 seed=0:4
                 raise BadValue("grid", f"takes quotes around all of it; {unknown[0]!r} is outside")
             parser.error(unknown_flag(unknown[0], parser))
         try:

@@ -1,4 +1,4 @@
-"""``theory``: the formulas for the flags of ``train``."""
+"""The command ``theory``: the values of the formulas for the flags of ``train``."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from iclcore.files import write_whole
 from iclcore.models import CubicMLP, Model, SeparateAttention
 from iclcore.task import RegressionTask
 
-STEPS = 201  # at which a course is given
+STEPS = 201  # the number of steps at which a time course is written
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,11 +41,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def rows(task: RegressionTask, model: Model, steps: np.ndarray, time: np.ndarray) -> Iterator[str]:
-    """Yield rows: quantity, index (number of components, or of the eigenvector), step, value.
+    """Yield the rows of the table, each with a quantity, an index, a step and a value.
 
-    ``plateau_loss``: the levels on which the model's loss waits. ``merged_loss``, of merged heads and of
-    the MLP on white input: the course of the loss. ``head_value``, of separate heads of rank one with one
-    output: the solution of the scalar ODE for a head that learns eigenvector ``index`` alone.
+    - ``plateau_loss`` is the loss of a plateau. The index is the number of eigenvectors learned.
+    - ``merged_loss`` is the time course of the loss, for merged heads and for the MLP on white input.
+    - ``head_value`` is the time course of a value weight, for separate heads of rank one with one output. It
+      solves the scalar ODE for a head that learns only one eigenvector, whose number is the index.
     """
     from iclcore import theory
 

@@ -1,4 +1,4 @@
-"""``train``: one run, on a published draw or on arrays of the user's own."""
+"""The command ``train``: one run, on a published draw or on the user's own arrays."""
 
 import argparse
 import math
@@ -17,7 +17,7 @@ from iclcore.sweep import Plan, carry_out
 from iclcore.task import Sequences
 from iclcore.trainer import delayed_interrupt
 
-# Above so many multiplications a run takes minutes, and no learning rate is searched for by trying.
+# A run with more multiplications than this takes minutes, so no trial runs search for a learning rate.
 AFFORDABLE = 2e10
 
 
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_of(options)
     check_outputs(options)
     with delayed_interrupt(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what they say is said below, with flags
+        warnings.simplefilter("ignore", UserWarning)  # the lines below say it with flags
         history = carry_out(plan)
         say_rise(history, options)
         status = report(history, options)
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
-    """Return the run that the flags describe."""
+    """Return the plan of the run that the flags describe."""
     values = given(options, "sequences", "tests", "steps", "lr", "seed", "values", "engine")
     if values.get("sequences") == math.inf:
         values["sequences"] = None
@@ -49,7 +49,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 
 def own_data(options: argparse.Namespace) -> Sequences:
-    """Return the arrays of --data."""
+    """Return the sequences in the file of --data; flags that describe a task are refused."""
     drawn = ("dim", "context", "outputs", "spectrum", "in_context", "sequences", "tests")
     for name in given(options, *drawn):
         raise BadValue(name, "goes without --data, which has sequences of its own")
@@ -69,21 +69,21 @@ def read_sequences(path: str, every_length: bool) -> Sequences:
 
 
 def offer(plan: Plan) -> str:
-    """Say which learning rate suits the user's own arrays, if that takes seconds to find out."""
+    """Return a text that offers a learning rate for the user's own arrays, if it can be found in seconds."""
     data, model = plan.data, plan.model
     step = data.x.size * model.heads
     if model.linear:
         step = features(model, data.dim, data.outputs).size ** 2
     if step * plan.steps > AFFORDABLE:
-        return "with a smaller --epoch one is offered here"
+        return "with a smaller --epoch, one is suggested here"
     from iclcore.stability import monotone_rate
 
     rate = monotone_rate(model, data, plan.steps, plan.seed)
-    return f"with {rate:g} the loss never rises in so many steps"
+    return f"with {rate:g} the loss never rises in this many steps"
 
 
 def say_rise(history: History, options: argparse.Namespace) -> None:
-    """Warn if the loss rose, which small enough steps of gradient descent never do."""
+    """Print a warning if the loss rose, which never happens if the steps of gradient descent are small."""
     if history.first_rise is not None and history.ended != "diverged":
         line = f"the loss rises at step {history.first_rise}: the learning rate is too large for "
         line += "this run to follow gradient flow"

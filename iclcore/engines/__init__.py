@@ -1,7 +1,7 @@
-"""The engines train a model on data step by step. This table says what each of them accepts.
+"""The engines train a model on data step by step. The table ENGINES says what each of them accepts.
 
-Where two engines accept the same run, they agree to round-off (softmax and published: to float32), as long as
-the learning rate is small enough: see ``stability``.
+If two engines accept the same run, their results agree to round-off (to float32 precision for "softmax" and
+"published"), as long as the learning rate is small enough; see ``stability``.
 """
 
 from importlib import import_module
@@ -13,11 +13,11 @@ from iclcore.moments import Moments, features
 from iclcore.optimisers import PLAIN, Adam, GradientDescent, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-MOST_FEATURES = 8000  # the gram matrix of so many features takes half a gigabyte: D = 24
+MOST_FEATURES = 8000  # at D = 24; the gram matrix of this many features takes 0.5 GB
 
 
 class Accepts(NamedTuple):
-    """The class of an engine, by its module, and the models, data and optimizers that it accepts."""
+    """An engine: its ``path`` "module.class", and the models, data and optimizers that it accepts."""
 
     path: str
     models: str  # "linear", "softmax" or "any"
@@ -25,7 +25,7 @@ class Accepts(NamedTuple):
     any_optimizer: bool = True
 
     def engine(self) -> type:
-        """Import the engine's class: autograd needs torch, which need not be installed."""
+        """Return the engine's class, imported only now because torch, for autograd, may not be installed."""
         module, name = self.path.split(".")
         return getattr(import_module(f"iclcore.engines.{module}"), name)
 
@@ -46,12 +46,12 @@ def choose(
     task: RegressionTask | None = None,
     optimizer: Optimizer = PLAIN,
 ) -> str:
-    """Return the name of the engine for a run; "auto" takes the fastest one that is exact.
+    """Return the name of the engine for a run; "auto" chooses the fastest one that is exact.
 
-    ``sizes`` are D and O, or None if the data are moments, which are there already. ``task`` is the task if
-    the data are infinitely many of its sequences. Moments hold F² numbers, and the number F of features grows
-    as D³. Where there are more than MOST_FEATURES, "auto" takes "population" for a task and "autograd" for
-    sequences.
+    ``sizes`` are D and O, or None if the data are moments, which are already computed. ``task`` is given only
+    if the data are infinitely many sequences of it. Moments hold F² numbers, and the number F of features
+    grows as D³. With more features than MOST_FEATURES, "auto" chooses "population" for a task and "autograd"
+    for sequences.
     """
     choice("engine", engine, ("auto", *ENGINES))
     instance("optimizer", optimizer, GradientDescent, Adam)

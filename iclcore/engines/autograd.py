@@ -1,7 +1,7 @@
-"""The engines that train the torch modules by autograd: the oracle in float64, and the published operations.
+"""The engines that train the torch modules by autograd: a reference in float64, and the published operations.
 
-Below the edge of stability every engine gives the published curve. Past it the last bit of a number decides
-how a run ends, so that only the same operations in the same order, in float32, end in the same place.
+Below the edge of stability every engine gives the published curve. Above it the last bit of a number decides
+how a run ends, so that only the same float32 operations in the same order lead to the same end.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,12 +33,12 @@ class AutogradEngine(StepwiseEngine):
         self.matrices = [matrix for stack in self.weights.values() for matrix in stack]
         self.parameters = list(self.net.parameters())
         self.train, *self.tests = (tensors(self.net, data) for data in (train, *tests))
-        # Plain steps do without torch.optim, because loading it takes a second.
+        # Plain gradient descent does not use torch.optim, because importing it takes a second.
         plain = self.optimizer == PLAIN
         self.rule = None if plain else _rule(self.optimizer, self.parameters, self.lr)
 
     def predict(self, inputs: Tensor) -> Tensor:
-        """Return the predictions before they are divided."""
+        """Return the predictions, not yet divided by the divisor."""
         return self.net.predict(inputs)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -67,7 +67,7 @@ class AutogradEngine(StepwiseEngine):
 
 
 class PublishedEngine(AutogradEngine):
-    """Train by the operations of the first paper's code: float32, every token's output, head after head."""
+    """Train with the operations of the first paper's code: float32, all tokens' outputs, head after head."""
 
     precision = torch.float32
 
@@ -76,7 +76,7 @@ class PublishedEngine(AutogradEngine):
 
 
 def _rule(optimizer: Optimizer, parameters: list, lr: float) -> torch.optim.Optimizer:
-    """Return torch's own form of an optimizer."""
+    """Return the optimizer of torch.optim that corresponds to ``optimizer``."""
     decay = optimizer.weight_decay
     if isinstance(optimizer, Adam):
         betas = optimizer.beta1, optimizer.beta2
@@ -86,9 +86,9 @@ def _rule(optimizer: Optimizer, parameters: list, lr: float) -> torch.optim.Opti
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch compute on one thread inside, so that no bit depends on the number of cores.
+    """Let torch use one thread in the with block, so that no bit of a result depends on the number of cores.
 
-    Threads that share small matrices would also wait for each other.
+    If several threads shared the work on small matrices, they would also lose time waiting for one another.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -11,8 +11,8 @@ from iclcore.optimisers import PLAIN
 class Engine:
     """An engine moves the arrays of ``weights`` in place, one step of the optimizer after another.
 
-    ``train`` is the data whose loss falls, and ``tests`` are further data on which the error is measured.
-    ``views`` are the factors (W, v) or (K, Q, v) of the model: views of those weights that reach the
+    ``train`` is the data to train on, and ``tests`` are further data on which the error is measured.
+    ``views`` are the factors (W, v) or (K, Q, v) of the model, which are views of the weights that reach the
     prediction. ``floor`` is the least loss that can be reached, if the engine knows it.
     """
 
@@ -32,23 +32,24 @@ class Engine:
         """Compute what the steps need from the data."""
 
     def load(self) -> None:
-        """Compile the loop, or load it from numba's cache, by running over no steps."""
+        """Compile the loop, or load it from numba's cache, by taking zero steps."""
         self.advance(0)
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Take ``steps`` steps; return losses (steps,), test errors (steps, tests) and values (steps, H).
 
-        Each row is from before its step. A loss that is not finite is the last one returned.
+        Each row holds the values before a step. The engine stops at the first loss that is not finite, which
+        is the last one that it returns.
         """
 
     @property
     def weights(self) -> Weights:
-        """The weights as they are now. An engine that works in other axes turns them back here."""
+        """The current weights. An engine that works in a rotated basis rotates them back here."""
         return self.given
 
 
 class StepwiseEngine(Engine):
-    """An engine that takes its steps one by one in Python. It sets ``tests`` in ``prepare``."""
+    """An engine that takes its steps one by one in Python. A subclass sets ``tests`` in ``prepare``."""
 
     def error(self, test) -> float:
         """Return the error on one of the tests."""
@@ -61,7 +62,7 @@ class StepwiseEngine(Engine):
         for view, slope in zip(self.views, slopes, strict=True):
             view -= self.lr * slope
 
-    @np.errstate(all="ignore")  # a run that diverges ends by its loss, without numpy's warnings
+    @np.errstate(all="ignore")  # no warnings, because a loss that is not finite ends the run
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         losses, errors = np.empty(steps), np.empty((steps, len(self.tests)))
         values = np.empty((steps, len(self.views[-1])))
@@ -81,7 +82,7 @@ def flat(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def parted(vector: np.ndarray, like: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return views of a vector, from its first entry on, in the shapes of the arrays ``like``."""
+    """Return consecutive parts of a vector, as views in the shapes of the arrays ``like``."""
     ends = np.cumsum([array.size for array in like])
     parts = np.split(vector[: ends[-1]], ends[:-1])
     return [part.reshape(array.shape) for part, array in zip(parts, like, strict=True)]

@@ -16,8 +16,8 @@ class MomentEngine(Engine):
 
     def prepare(self, train: Moments, tests: list[Moments]) -> None:
         self.features, self.rule, self.done = train.features, self.optimizer.rule, 0
-        # Only weights that reach the prediction move. The others would shrink by weight decay alone, which no
-        # loss and no prediction shows.
+        # We train only the weights that reach the prediction. The others would only shrink by weight decay,
+        # which changes neither the loss nor the prediction.
         theta = flat(self.views)
         # the weights, their gradient, and the optimizer's two running means
         self.vectors = theta, *np.zeros((3, len(theta)))
@@ -27,7 +27,10 @@ class MomentEngine(Engine):
         self.batches = np.empty((0, 0, self.features.size)), np.empty((0, 0, len(train.cross)))
 
     def measure(self, sets: list[Moments]) -> None:
-        """Stack the sets whose errors are recorded. The first one is trained on, unless there are batches."""
+        """Stack the moments of the data sets whose errors are recorded.
+
+        The first set is trained on, unless there are batches.
+        """
         size, outputs = self.features.size, self.views[-1].shape[1]
         self.averages = (
             np.array([m.gram for m in sets]).reshape(-1, size, size),
@@ -36,7 +39,10 @@ class MomentEngine(Engine):
         )
 
     def _named(self, vector: np.ndarray) -> list[np.ndarray]:
-        """Return (W, K, Q, v) as views of a vector. Models with K and Q have room for W outside of it."""
+        """Return [W, K, Q, v] as views of a vector.
+
+        A model with W gets an empty K and Q. A model with K and Q gets a separate array in which to form W.
+        """
         *parts, v = parted(vector, self.views)
         if len(parts) == 1:
             return [parts[0].reshape(len(v), -1), *np.empty((2, len(v), 0, 0)), v]
@@ -58,7 +64,7 @@ class MomentEngine(Engine):
 
 
 class BatchEngine(MomentEngine):
-    """Train a linear model on a batch of fresh sequences of a task at each step, whose loss is recorded."""
+    """Train a linear model on a fresh batch of a task's sequences at each step; record the batch's loss."""
 
     def __init__(self, *arguments, batch: int, seed: int = 0):
         self.batch, self.seed = batch, seed
@@ -71,7 +77,7 @@ class BatchEngine(MomentEngine):
         self.at_a_time = max(1, CHUNK // self.batch)
 
     def load(self) -> None:
-        """Leave compiling to the first batch: there is none before."""
+        """Do nothing: the loop is compiled with the first batch, because there is no batch before."""
 
     def advance(self, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         blocks = []
@@ -84,7 +90,7 @@ class BatchEngine(MomentEngine):
         return tuple(map(np.concatenate, zip(*blocks, strict=True)))
 
     def _stacked(self, drawn: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return features (steps, rows, F) and targets (steps, rows, O), with rows of all lengths."""
+        """Return features (steps, rows, F) and targets (steps, rows, O). The rows include all lengths."""
         stacks = []
         for sequences in drawn:
             rows = featured(sequences, self.features, self.model.divisor)
@@ -94,7 +100,7 @@ class BatchEngine(MomentEngine):
 
 
 def gradient(factors: Factors, moments: Moments) -> Factors:
-    """Return ∂L/∂factors, written plainly: the compiled step must agree with it."""
+    """Return ∂L/∂factors. This is the plain form, with which the compiled step must agree."""
     features = moments.features
     c = coefficients(factors, features)
     slope = 2 / len(c) * (c @ moments.gram - moments.cross)
@@ -104,7 +110,7 @@ def gradient(factors: Factors, moments: Moments) -> Factors:
 
 
 def _pair_rows(features: Features) -> np.ndarray:
-    """Return where c[b, (d, a)] stands among the features, as an array (B, D·A)."""
+    """Return the place of c[b, (d, a)] among the features, as an array of shape (B, D·A)."""
     a, b = features.pair.shape
     place = np.arange(features.dim)[:, None, None] * features.pairs + features.pair  # (D, A, B)
     return np.ascontiguousarray(place.reshape(features.dim * a, b).T)

@@ -1,13 +1,13 @@
-"""The population engine: gradient descent on infinitely many sequences, in O(H R D²) a step instead of D⁶.
+"""The population engine: gradient descent on infinitely many sequences. A step costs O(H R D²), not O(D⁶).
 
-In the paper's subspace, with one output and a task vector of its own for every sequence, the prediction is
-ŷ = βᵀ M x_q, and the loss depends on the model through M alone. In the eigenbasis of Λ, with a_d and b_d of
-``moments.rates`` and c_i = E[β_i²] = b_i/λ_i,
+Suppose that the weights are in the paper's subspace, that there is one output, and that every sequence has
+its own task vector w. Then the prediction is ŷ = βᵀ M x_q, and the loss depends on the model through M alone.
+In the eigenbasis of Λ, with a_d and b_d from ``moments.rates`` and c_i = E[β_i²] = b_i/λ_i,
 
     L(M) = E y_q² − 2 Σ_d a_d M_dd + Σ_ij c_i λ_j M_ij²,    ∂L/∂M_ij = 2 (c_i λ_j M_ij − a_i δ_ij).
 
-Weights that would leave the subspace have no gradient there. It would be an average with an odd number of
-factors w, and such averages are zero, because w and −w are equally likely.
+The gradient in the weights outside the subspace is zero, so the weights stay in it: each such gradient is an
+average of terms with an odd number of factors w, which is zero because w and −w are equally likely.
 """
 
 import numpy as np
@@ -22,16 +22,16 @@ from iclcore.task import RegressionTask
 
 
 class PopulationEngine(Engine):
-    """Train a linear model on a task by plain gradient descent. There are no tests."""
+    """Train a linear model on a task by plain gradient descent. This engine has no test sets."""
 
     def prepare(self, train: RegressionTask, tests: list) -> None:
         *parts, v = self.views
         if np.any(parts[0][..., train.dim :]) or np.any(v[..., :-1]):
-            zeros = "the label's column of the keys, and the last value row but for its last entry"
+            zeros = "the label's column of the keys and in the last value row except its last entry"
             raise BadValue("start", f"takes zeros in {zeros} with engine population")
         a, b = rates(train, self.model.divisor)
         self.averages = a, b / train.eigenvalues, train.eigenvalues, train.label_power
-        self.floor = train.label_power - float(np.sum(a**2 / b))  # at M_dd = a_d / b_d
+        self.floor = train.label_power - float(np.sum(a**2 / b))  # the loss at M_dd = a_d / b_d
         self.basis, self.moved = train.eigenvectors, False
         parts = [part[..., : train.dim] @ self.basis for part in parts]
         if len(parts) == 1:
@@ -51,8 +51,8 @@ class PopulationEngine(Engine):
 
     @property
     def weights(self) -> Weights:
-        """The weights in the axes of the inputs, to which they are turned back when they are asked for."""
-        if self.moved:  # before the first step, turning there and back would only round the start
+        """The current weights, rotated from the eigenbasis back to the axes of the inputs."""
+        if self.moved:  # before the first step, the two rotations would only add round-off
             parts = [part @ self.basis.T for part in self.parts]
             if len(parts) == 1:
                 parts[0] = self.basis @ parts[0]
@@ -67,10 +67,10 @@ class PopulationEngine(Engine):
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
 def train_merged(w, v, a, c, lam, power, lr, losses, values):
-    """Take as many steps as there are ``losses``, and return the number of steps recorded.
+    """Take ``len(losses)`` steps, and return the number of steps recorded.
 
-    w (H, D²) has the entry W_h[d, i] of query and key at d D + i, and Mᵀ = Σ_h v_h W_h. What takes time is
-    reading the weights, twice a step.
+    ``w`` (H, D²) holds W_h[d, i], for entry d of the query and entry i of the key, at place d D + i. Then
+    Mᵀ = Σ_h v_h W_h. Most of the time goes into reading the weights, twice per step.
     """
     heads, dim = len(v), len(a)
     m = np.empty(dim * dim)  # first Mᵀ, then its gradient
@@ -102,15 +102,15 @@ def train_merged(w, v, a, c, lam, power, lr, losses, values):
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
 def train_separate(k, q, v, a, c, lam, power, lr, losses, values):
-    """Take as many steps as there are ``losses``, and return the number of steps recorded.
+    """Take ``len(losses)`` steps, and return the number of steps recorded.
 
-    k and q (H R, D) have R rows of each head, and M = Σ_n u_n k_n q_nᵀ, where u_n is the value of the head of
-    row n. M is formed if there are more rows than D. If not, the products k_n c k_m and q_n λ q_m
-    suffice, which are fewer.
+    ``k`` and ``q`` (H R, D) have R rows for each head, and M = Σ_n u_n k_n q_nᵀ, where u_n is the value
+    weight of the head that row n belongs to. If there are more than D rows, we form M. Otherwise we need only
+    the products k_n c k_m and q_n λ q_m of the rows, which are fewer than the entries of M.
     """
     rows, dim = k.shape
     rank, few = rows // len(v), rows <= dim
-    # first k c (or k u) and q λ, later the gradients of k and q without the part of a
+    # kc is k c (or k u) and ql is q λ; dk and dq are the gradients of k and q without the terms in a
     kc, ql, dk, dq = np.empty_like(k), np.empty_like(k), np.empty_like(k), np.empty_like(k)
     size = rows if few else dim
     m, other = np.empty((size, size)), np.empty((size, size))

@@ -1,9 +1,10 @@
 """The softmax engine: full-batch gradient descent by a compiled pass over the query's row of attention.
 
-Softmax has no finite moments, so each step has to visit the data. It need not form the other rows, nor the
-values: Σ_m p_m V token_m = V (Σ_m p_m token_m). Sequences stand in blocks of WIDTH, and the sequence k within
-a block is the last axis of every array, so that each inner loop is a vector loop over k. Sums within a block
-are float32, as in the published code, and sums of blocks are float64.
+No finite set of moments determines softmax attention, so each step has to visit the data. A step needs
+neither the other rows of attention nor the value of each token, because Σ_m p_m V token_m =
+V (Σ_m p_m token_m). Sequences are stored in blocks of WIDTH, and the last axis of every array is the number k
+of a sequence within its block, so that each inner loop is a vector loop over k. Sums within a block are
+float32, as in the published code, and sums over blocks are float64.
 """
 
 import numpy as np
@@ -16,7 +17,7 @@ from iclcore.models import Factors, Model, scoring, scoring_gradients
 from iclcore.task import Sequences, divide_by
 
 WIDTH = 128  # sequences in a block: its arrays stay in the cache
-FOUR = 4 * WIDTH  # tokens go four at a time, because one sum over four is stored once
+FOUR = 4 * WIDTH  # four tokens at a time, so that one sum over the four is stored only once
 POWERS = Chebyshev.interpolate(np.exp2, 5, [-0.5, 0.5]).convert(kind=Polynomial).coef  # to 2e-7
 C0, C1, C2, C3, C4, C5 = POWERS.astype(np.float32)
 ZERO, ONE, HALF, LOWEST = np.array([0, 1, 0.5, -126], dtype=np.float32)
@@ -36,7 +37,7 @@ class SoftmaxEngine(StepwiseEngine):
 
 
 class QueryRow:
-    """A set of sequences in blocks: a model's mean squared error on it, and the gradient of this error."""
+    """A data set in blocks, on which the mean squared error of a model and its gradient are computed."""
 
     def __init__(self, model: Model, data: Sequences):
         self.count = len(data) * len(data.lengths) * data.outputs
@@ -51,9 +52,9 @@ class QueryRow:
 
     @np.errstate(all="ignore")  # a number too large for float32 gives an error that is not finite
     def gradient(self, factors: Factors) -> tuple[float, Factors]:
-        """Return the error of the model with the factors (W, v) or (K, Q, v), and its gradient in them."""
+        """Return the error of the model with the factors (W, v) or (K, Q, v), and its gradient in these."""
         w, v = scoring(factors).swapaxes(1, 2), factors[-1].swapaxes(0, 1)
-        weights = [a.astype(np.float32, order="C") for a in (w / np.log(2), v)]  # for powers of two
+        weights = [a.astype(np.float32, order="C") for a in (w / np.log(2), v)]  # e^x = 2^(x/ln 2)
         dw, dv = np.zeros(w.shape), np.zeros(v.shape)
         total = sum(query_row(*weights, *data, dw, dv) for data in self.lengths)
         dw, dv = 2 / self.count * dw.swapaxes(1, 2), 2 / self.count * dv.swapaxes(0, 1)
@@ -61,7 +62,7 @@ class QueryRow:
 
 
 def _blocks(numbers: np.ndarray) -> np.ndarray:
-    """Return float32 blocks (blocks, …, WIDTH) of sequences (P, …), the last one filled with zeros."""
+    """Return sequences (P, …) as float32 blocks (blocks, …, WIDTH), with zeros at the end of the last one."""
     numbers = np.pad(numbers, [(0, -len(numbers) % WIDTH), *[(0, 0)] * (numbers.ndim - 1)])
     blocks = np.moveaxis(numbers.reshape(-1, WIDTH, *numbers.shape[1:]), 1, -1)
     aligned = zeros(blocks.shape)
@@ -70,12 +71,15 @@ def _blocks(numbers: np.ndarray) -> np.ndarray:
     return aligned
 
 
-# -- compiled: b is a block, k a sequence in it, h a head, m a token, e an entry of it --------------
+# -- compiled: b is a block, k a sequence in a block, h a head, m a token, e an entry of a token ----
 
 
 @njit(cache=True)
 def zeros(shape):
-    """Return float32 zeros that start with a cache line: a vector across two lines is read twice."""
+    """Return float32 zeros that start at a cache line.
+
+    The processor has to read a vector twice if it lies across two cache lines.
+    """
     size = np.prod(np.array(shape))
     longer = np.zeros(size + 16, dtype=np.float32)
     first = -(longer.ctypes.data // 4) % 16
@@ -84,8 +88,8 @@ def zeros(shape):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def power_of_two(x):
-    """Return 2^x for x ≤ 0: the nearest whole number goes to the exponent's bits, the rest to a series."""
-    x = LOWEST if x < LOWEST else x  # a lower exponent has no bits; nan stays nan
+    """Return 2^x for x ≤ 0: the nearest whole number sets the exponent bits; a polynomial does the rest."""
+    x = LOWEST if x < LOWEST else x  # float32 has no lower exponent; nan stays nan
     n = np.int32(x - HALF)
     r = x - np.float32(n)
     series = ((((C5 * r + C4) * r + C3) * r + C2) * r + C1) * r + C0
@@ -121,7 +125,7 @@ def add_tokens(tokens, p, x):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def add_product(a, x, y):
-    """Add a x to y, both of which have a column for each sequence."""
+    """Add the product a x to y. Both x and y have one column for each sequence."""
     for i in range(len(y)):
         for j in range(len(x)):
             for k in range(WIDTH):
@@ -130,7 +134,7 @@ def add_product(a, x, y):
 
 @njit(cache=True, fastmath=REASSOCIATE)
 def add_sums(x, y, sums):
-    """Add x yᵀ, a sum over the sequences, to sums."""
+    """Add x yᵀ, which is a sum over the sequences, to ``sums``."""
     for i in range(len(x)):
         for j in range(len(y)):
             total = ZERO
@@ -141,10 +145,11 @@ def add_sums(x, y, sums):
 
 @njit(cache=True, fastmath=REASSOCIATE, nogil=True)
 def query_row(w, v, tokens, query, answers, n, divisor, dw, dv):
-    """Return the sum of squared errors, and add half its gradients in w and v to dw and dv.
+    """Return the sum of squared errors, and add half of its gradients in w and v to dw and dv.
 
-    w is (H, E, D), v (O, H, E), tokens (blocks, fours, E, FOUR) and query (blocks, D, WIDTH). The answers
-    (blocks, O, WIDTH) are multiplied by the divisor, so that no prediction has to be divided.
+    The shapes are w (H, E, D), v (O, H, E), tokens (blocks, fours, E, FOUR), query (blocks, D, WIDTH) and
+    answers (blocks, O, WIDTH). The caller has multiplied the answers by the divisor, so that no prediction
+    has to be divided.
     """
     heads, size, dim = w.shape
     rows, padded = heads * size, n + -n % 4
@@ -172,7 +177,7 @@ def query_row(w, v, tokens, query, answers, n, divisor, dw, dv):
             for m in range(n):
                 for k in range(WIDTH):
                     p[h, m, k] *= inverse[k]
-        p[:, n:] = ZERO  # tokens that only fill the last four
+        p[:, n:] = ZERO  # padding of the last four tokens
         # context_h = Σ_m p_h(m) token_m, and the prediction is Σ_h v_h·context_h
         add_tokens(tokens[b], p, context)
         add_product(v, context, error)

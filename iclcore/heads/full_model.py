@@ -23,8 +23,9 @@ Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
 Tokens, Query = Float[Any, "batch entries context"], Float[Any, "batch entries"]
 Answer = Float[Any, "batch tasks"]
 Batch = tuple[Tokens, Query, Answer]
-# Drawing the inputs takes most of the time of a step, so this many contexts of a batch share theirs. Each
-# has its own tasks g, with random signs, and its own query, so that their gradients are hardly correlated.
+# Drawing the inputs takes most of the time of a step, so groups of this many contexts share their inputs.
+# Each context has its own tasks g, with random signs, and its own query, so the gradients are hardly
+# correlated.
 CONTEXTS_PER_INPUT = 8
 
 
@@ -33,7 +34,7 @@ def decomposable_weights(
 ) -> Matrices:
     """Return balanced decomposable weights with these ω and μ.
 
-    Of each head, K and Q have the shape (d_e, d+I), V has (I, d+I), and O has (I, I). ``width`` is d_e,
+    For each head, K and Q have the shape (d_e, d+I), V has (I, d+I), and O has (I, I). ``width`` is d_e,
     by default d.
     """
     check_shapes(task, omega0, mu0)
@@ -64,10 +65,10 @@ def spectrum(task: MultiTask, weights: Matrices) -> tuple[PerHead, PerHead]:
 
 
 def departure(task: MultiTask, weights: Matrices) -> dict[str, float]:
-    """Return how far weights are from decomposable, by the largest entries of KᵀQ/√d_e and OV.
+    """Return how far weights are from decomposable: the largest deviations in KᵀQ/√d_e and in OV.
 
-    ω and μ are subtracted from these products first. The columns of Q for the labels are left out, as
-    they are multiplied by the zeros of the query's token.
+    We subtract ω and μ from these products and return the largest absolute values of the rest. The columns
+    of Q for the labels are left out, because they are multiplied by the zeros of the query's token.
     """
     K, Q, V, out = (np.asarray(weights[name], dtype=float) for name in "KQVO")
     omega, mu = spectrum(task, weights)
@@ -96,7 +97,7 @@ def predict(
 def sequences(task: MultiTask, batch: int, generator: Any, contexts_per_input: int = 1) -> Batch:
     """Return Z with the tokens (x, y) as columns, the query's token (q, 0), and the answers, in float32.
 
-    So many contexts share each input x, but each context has its own tasks, noise and query.
+    ``contexts_per_input`` contexts share each input x, but each context has its own tasks, noise and query.
     """
     import torch
 
@@ -130,10 +131,10 @@ def train_full(
 ) -> History:
     """Train all matrices by SGD from balanced decomposable weights, and return the History.
 
-    ``batch`` is the number of fresh contexts at each step; CONTEXTS_PER_INPUT of them share inputs, which
-    does not change the mean of the gradient nor, measurably, its noise. ``width`` is d_e, by default d.
-    Each seed gives one stream of contexts, with and without ``softmax``. Numbers are float32, as their
-    round-off is far below the noise of a batch. The series ``omega`` and ``mu`` have the shape
+    ``batch`` is the number of fresh contexts at each step. CONTEXTS_PER_INPUT of them share inputs, which
+    leaves the mean of the gradient and, as far as we could measure, its noise unchanged. ``width`` is d_e, by
+    default d. A seed gives the same stream of contexts with and without ``softmax``. Numbers are float32,
+    because their round-off is far below the noise of a batch. The series ``omega`` and ``mu`` have the shape
     (steps, heads, tasks); ``departure_KQ`` and ``departure_OV`` are those of ``departure``.
     """
     with needs("torch"):
@@ -156,7 +157,7 @@ def train_published(
     """Train as the published code does with this seed, and return the History.
 
     The start, the random numbers and the loss are those of the published code. Its loss is the mean over
-    contexts *and* tasks, so that times are I times those of the sum over tasks. There is one head for
+    contexts *and* tasks, so times are I times as long as for the sum over tasks. There is one head for
     each task, all groups have one size, signals are s_i = d_i, and d_e = d + I.
     """
     with needs("torch"):
@@ -166,8 +167,8 @@ def train_published(
     weights = published_start(task)
     generator = torch.Generator().manual_seed(seed)
     heads, width = weights["K"].shape[:2]
-    # The published code draws first values for its four layers, and then as many numbers as K has rows of
-    # entries, before it sets the start. We draw them too, so that the sequences are the same.
+    # Before the published code sets the start, it draws values for its four layers and then one number for
+    # each row of K. We draw these numbers too, so that the sequences are the same.
     for rows in (heads * width,) * 3 + (task.tasks * heads, heads):
         torch.empty(rows, width).uniform_(generator=generator)
     settings = {"loss": "mean over contexts and tasks", "loss_scale": 1 / task.tasks}
@@ -202,7 +203,7 @@ def published_start(task: MultiTask) -> Matrices:
 
 
 def _published_sequences(task: MultiTask, batch: int, generator: Any) -> Batch:
-    """Return what ``sequences`` does, drawn in the order of the published code.
+    """Return a batch as ``sequences`` does, but drawn in the order of the published code.
 
     That code draws x, the query, task vectors β for all inputs, and the noise even if its variance is 0.
     """
@@ -225,7 +226,7 @@ def _train_by_sgd(
     schedule: Schedule,
     settings: dict,
 ) -> History:
-    """Train by SGD on the batches of ``draw``, on the loss that ``settings`` describe."""
+    """Train by SGD on the batches that ``draw`` returns, with the loss that ``settings`` describes."""
     import torch
 
     from iclcore.engines.autograd import one_torch_thread

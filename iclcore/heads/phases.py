@@ -1,8 +1,8 @@
 """How the gradient flow of ``heads.theory`` begins and ends: the race of the heads, and the limit.
 
-In the warm-up the heads race for each task, and one of them runs away. Its ω then rises to d^(−1/2),
-its μ follows the best value for this ω, and both approach their limits exponentially. The limit is a
-saddle if μ may become negative.
+In the warm-up the heads race for each task, and one of them outgrows the others. Its ω then rises to
+d^(−1/2), its μ follows the best value for this ω, and both approach their limits exponentially. The limit is
+a saddle if μ may become negative.
 
 Throughout, a = d_i √d_e and κ = 4 s_i/a. The parameter ``width`` is d_e, by default d.
 """
@@ -21,13 +21,13 @@ def race(
 ) -> tuple[Float[np.ndarray, "*starts tasks"], Int[np.ndarray, "*starts tasks"]]:
     """Return, for each task, the time at which a head wins it and the number of that head.
 
-    Only the start is needed. As long as the loss has not fallen, tasks do not influence each other and
-    B = 1, so that for each task
+    The result depends only on the start. As long as the loss has not fallen, tasks do not influence one
+    another and B = 1, so for each task
 
         ω̇_h = κ ω_h μ_h,   μ̇_h = 4s μ_h (ω_h − (φ/L) Σ_g μ_g).
 
     The last term is the drag: the noise of heads that do not yet attend to any token in particular. Both
-    terms of μ̇ are quadratic, so the drag matters equally however small the start is, and a start c
+    terms of μ̇ are quadratic, so the drag is equally important for small and large starts, and a start c
     times smaller takes c times longer. The head that wins diverges at a finite time, which is returned.
     To reach it we integrate in the variable τ with dτ = (κ Σ_h μ_h + 4s Σ_h ω_h) dt. There the divergence
     is at τ = ∞, and t converges.
@@ -60,12 +60,12 @@ def race(
 def escape_time(
     task: MultiTask, omega0: Spectrum, mu0: Spectrum, width: int | None = None
 ) -> Spectrum:
-    """Return when each head would win each ``race`` without the drag, ln(aω0/μ0) / (κ(aω0 − μ0)).
+    """Return the time at which each head would win each ``race`` without drag, ln(aω0/μ0) / (κ(aω0 − μ0)).
 
     This is the limit aφ/L → 0 of long contexts. It also holds for linear attention with contexts of any
-    length, because at ω = 0 its overlap B is 0, and that of softmax is 1. Then aω − μ is conserved, and a
-    logistic equation with a pole at this time remains. Weights of opposite signs shrink, so that their
-    time is infinite.
+    length, because the overlap B of linear attention is 0 at ω = 0, where that of softmax is 1. Without the
+    drag aω − μ is conserved, and a logistic equation remains, which has a pole at this time. Weights of
+    opposite signs shrink, so their time is infinite.
     """
     check_shapes(task, omega0, mu0)
     root = root_width(task, width)
@@ -81,8 +81,8 @@ def convergence_rate(task: MultiTask, width: int | None = None) -> PerTask:
     """Return the rate at which ω and μ of each task approach their limit, with one head for each task.
 
     It is the smaller eigenvalue of the flow in (log ω, log μ), linearised at the limit. In the end the
-    loss converges more slowly than that: the ω of heads that lost a task decay only as 1/t, and their
-    part of the loss as 1/t².
+    loss converges more slowly than at this rate: the ω of heads that lost a task decay only as 1/t, and
+    their part of the loss decays as 1/t².
     """
     omega = task.d**-0.5
     v = np.e * task.phi / task.context
@@ -97,10 +97,11 @@ def convergence_rate(task: MultiTask, width: int | None = None) -> PerTask:
 def saddle_rate(task: MultiTask) -> PerTask:
     """Return the rate at which the |μ_i| of the other heads change at the limit, 4 s_i (φ_i/L) μ_i.
 
-    Here μ_i is that of the head that won task i, and the ω_i of the other heads are 0. The answer of the
-    head that won has a variance, which any other head can reduce with a negative μ_i. So a positive μ_i
-    decays at this rate and a negative μ_i grows. The limit is therefore a saddle of the model. The
-    balanced flow reaches it because it keeps signs; the noise of stochastic gradients does not.
+    The μ_i in the formula belongs to the head that won task i, and the ω_i of the other heads are 0. The
+    answer of the winner has a variance, which any other head can reduce with a negative μ_i of its own. So a
+    positive μ_i of another head decays at this rate, and a negative one grows. The limit is therefore a
+    saddle of the model. The balanced flow reaches it because it keeps signs; the noise of stochastic
+    gradients does not.
     """
     omega = task.d**-0.5
     mu = omega / (omega**2 + np.e * task.phi / task.context)

@@ -1,4 +1,4 @@
-"""How good the solution of multi-head softmax attention is: losses, bounds, exact softmax.
+"""The losses of multi-head softmax attention: formulas, bounds, and exact averages over softmax.
 
 The formulas of the first part hold as long as softmax is not saturated, like those of ``heads.theory``.
 ``softmax_moments`` and ``exact_loss`` hold at any sharpness; they use quadrature.
@@ -27,10 +27,10 @@ def gradient_flow_risk(task: MultiTask) -> PerTask:
 def equiangular_bound(task: MultiTask, heads: int) -> float:
     """Return a lower bound on the total loss of ``heads`` heads with equiangular weights.
 
-    It is the loss of ``water_filling`` with the budget 1/e for one head and H − 1 for H heads. Several
-    heads only approach it: ω → 0 and μ → ∞ with Σ_h μ^h = 0. We derived it here. By its title, Theorem 4
-    of the paper bounds equiangular weights; that its budget is the same is an inference. A search over
-    all decomposable weights found none with a smaller loss.
+    The bound is the loss of ``water_filling`` with the budget 1/e for one head and H − 1 for H heads.
+    Several heads only approach it, as ω → 0 and μ → ∞ with Σ_h μ^h = 0. We derived the bound ourselves.
+    According to its title, Theorem 4 of the paper also bounds equiangular weights; we infer that its budget
+    is the same. A search over all decomposable weights found none with a smaller loss.
     """
     budget = 1 / np.e if whole("heads", heads) == 1 else heads - 1
     m = water_filling(task, budget)
@@ -40,8 +40,8 @@ def equiangular_bound(task: MultiTask, heads: int) -> float:
 def debiased_linear_risk(task: MultiTask) -> PerTask:
     """Return the exact loss of heads with Σ_h μ^h = 0 in the limit ω → 0, s (d φ + 1)/(L + d φ).
 
-    These heads are linear attention on inputs without their mean over the context x̄. They predict
-    ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩, here with the best γ.
+    These heads are linear attention on inputs from which the mean x̄ over the context is subtracted. They
+    predict ŷ = γ Σ_l y_l ⟨x_l − x̄, q⟩, here with the best γ.
     """
     return task.s * (task.d * task.phi + 1) / (task.context + task.d * task.phi)
 
@@ -53,7 +53,8 @@ def softmax_moments(beta: Curve, context: int) -> tuple[Curve, Curve]:
     """Return E|p|² and E(Σ_l p_l ζ_l)² of p = softmax(βζ) with ζ_1 … ζ_L ~ N(0, 1), for each β.
 
     With S = Σ_l e^{βζ_l}, the identity 1/S² = ∫ t e^{−tS} dt turns both into integrals over t of averages
-    over single tokens. They are exact up to quadrature. A third moment follows: E Σ p ζ = β(1 − E|p|²).
+    over single tokens. The results are exact up to quadrature. A third moment follows from them:
+    E Σ p ζ = β(1 − E|p|²).
     """
     beta = np.atleast_1d(np.asarray(beta, dtype=float))
     if not (beta >= 0).all() or not np.isfinite(beta).all():

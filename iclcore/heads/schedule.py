@@ -12,7 +12,7 @@ from iclcore.history import History, describe
 from iclcore.models import Weights, copied
 from iclcore.trainer import delayed_interrupt
 
-Schedule = Sequence[tuple[float, float]]  # pairs (until this time, at this learning rate)
+Schedule = Sequence[tuple[float, float]]  # pairs (end time, learning rate until then)
 
 # The schedule of Figure 1: the steps become smaller once the noise of SGD dominates the loss.
 FIGURE_1 = ((4.0, 0.02), (8.0, 0.01), (12.0, 0.004))
@@ -41,12 +41,12 @@ def walk_schedule(
     read: Callable[[], dict[str, np.ndarray | float]],
     step: Callable[[float], float],
 ) -> History:
-    """Train by ``step`` along ``schedule`` and return the History, one row for each step.
+    """Train by ``step`` along ``schedule`` and return the History, with one row for each step.
 
-    ``step(rate)`` changes ``weights`` in place and returns the loss of its batch. ``read()`` returns
-    what else to record; it is called before each step, like the weights at which the loss is measured.
-    ``settings`` are added to the settings of the History. A loss that is not finite, or Ctrl-C, ends the
-    training after the step that it occurs in, which is recorded.
+    ``step(rate)`` changes ``weights`` in place and returns the loss of its batch at the weights before the
+    step. ``read()`` is called before each step and returns what else to record. ``settings`` are added to
+    the settings of the History. Training ends after a step whose loss is not finite, or during which Ctrl-C
+    was pressed. This step is still recorded.
     """
     rates = learning_rates(schedule)
     before = clock.perf_counter()

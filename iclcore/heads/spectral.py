@@ -2,7 +2,7 @@
 
 With decomposable weights (see ``heads.theory``), the prediction depends on a sequence only through
 r_i = |q_i| and z_{l,i} = ⟨x_l, q⟩/|q| on group i. Everything else in the sequence is averaged in closed
-form. So the losses and the training here are exact, but cost only I numbers for each token.
+form. The losses and the training here are therefore exact, but need only I numbers for each token.
 ``full_model`` trains all matrices.
 """
 
@@ -45,7 +45,7 @@ def spectral_losses(
 ) -> PerSequence:
     """Return the loss of each sequence and task, (s/d) [(r − Σ_h μ^h z·p^h)² + (dφ − 1) |Σ_h μ^h p^h|²].
 
-    It is already averaged over what r and z leave open: the part of x orthogonal to q, g and ε.
+    It is already averaged over what r and z do not determine: g, ε, and the part of x orthogonal to q.
     """
     _, read, gram = _attend(omega, r, z)
     error, spread = r - (mu * read).sum(1), (mu * (gram @ mu)).sum(1)
@@ -55,13 +55,13 @@ def spectral_losses(
 def spectral_gradient(
     task: MultiTask, omega: PerHead, mu: PerHead, r: PerSequence, z: Inputs
 ) -> tuple[float, PerHead, PerHead]:
-    """Return the mean over sequences of the loss summed over tasks, and its derivatives by ω and by μ."""
+    """Return the loss, summed over tasks and averaged over sequences, and its derivatives in ω and μ."""
     p, read, gram = _attend(omega, r, z)
     weight, across = task.s / task.d, task.d * task.phi - 1
     error, gram_mu = r - (mu * read).sum(1), gram @ mu
     value = (weight * (error**2 + across * (mu * gram_mu).sum(1))).sum(1).mean()
     grad_mu = 2 * weight * (across * gram_mu - error[:, None] * read).mean(0)
-    # The derivative by p^h_l, then by the scores through the softmax; ∂score^h_l/∂ω_i^h = r_i z_{i,l}.
+    # First the derivative in p^h_l, then through the softmax in the scores; ∂score^h_l/∂ω_i^h = r_i z_{i,l}.
     grad = ((weight * across * mu) @ mu.T) @ p
     grad -= (mu * (weight * error)[:, None]) @ z
     grad -= np.vecdot(p, grad)[:, :, None]
@@ -106,10 +106,10 @@ def train_spectral(
     squares. ``batch`` is the number of fresh sequences at each step and ``width`` is d_e, by default d.
     The series ``omega`` and ``mu`` have the shape (steps, heads, tasks).
 
-    With ``pairs``, so many sequences and their mirror images, −z for z, stand for ``batch`` sequences.
-    The part of the gradient that is odd in z is multiplied by √(pairs/batch), which gives it the noise
-    of ``batch`` sequences. Nearly all noise is odd while ω is small. The mean of the gradient is right
-    at any ω.
+    If ``pairs`` is given, this many sequences and their mirror images, with −z instead of z, stand for
+    ``batch`` sequences. The part of the gradient that is odd in z is multiplied by √(pairs/batch), which
+    gives it the noise of ``batch`` sequences. As long as ω is small, nearly all of the noise is in this
+    part. The mean of the gradient is right at any ω.
     """
     check_shapes(task, omega0, mu0)
     whole("batch", batch)
@@ -149,7 +149,7 @@ def train_spectral(
 def _attend(
     omega: np.ndarray, r: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the attention weights p^h, what each head reads of each task, z·p^h, and all p^h·p^h'."""
+    """Return the attention weights p^h, what each head reads for each task (z·p^h), and all p^h·p^h'."""
     p = softmax_over_tokens((r[:, None] * omega) @ z)
     return p, p @ z.mT, p @ p.mT
 
@@ -163,7 +163,7 @@ def softmax_over_tokens(scores: np.ndarray) -> np.ndarray:
 
 
 def chunk_sizes(sequences: int) -> list[int]:
-    """Return the sizes of the chunks, at most CHUNK each, into which so many sequences are divided."""
+    """Return the sizes of the chunks, at most CHUNK each, that ``sequences`` sequences are divided into."""
     whole("sequences", sequences)
     full, rest = divmod(sequences, CHUNK)
     return [CHUNK] * full + [rest] * (rest > 0)

@@ -14,8 +14,8 @@ the eigenvalue of OV on y_i: it says how much head h adds to the answer of task 
 ``omega[h, i]`` and ``mu[h, i]``.
 
 The loss is Σ_i E(ŷ_i − ⟨g_i, q_i⟩)², and time is the sum of the learning rates. If the loss were the
-mean over the tasks instead of the sum, times would be I times as long. We had the abstract, the
-captions and the titles of the theorems of the paper, so the formulas here are derived, not quoted.
+mean over the tasks instead of the sum, times would be I times as long. We had only the abstract, the
+captions and the titles of the theorems of the paper, so the formulas are derived here, not quoted.
 Nothing in this module is simulated.
 """
 
@@ -129,9 +129,9 @@ def overlap(task: MultiTask, omega: Spectrum) -> Float[np.ndarray, "*starts head
 def loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> Float[np.ndarray, "*starts tasks"]:
     """Return the loss of each task, s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i].
 
-    The two terms are the bias and the variance of a softmax average as long as softmax is not
-    saturated (E|p|² of ``risk.softmax_moments``). The formula neglects terms of relative order 1/(d_i φ_i)
-    and e^{dω²}/L: for d = 10 and L = 100 it gives 0.214 where ``risk.exact_loss`` gives 0.235.
+    The two terms are the bias and the variance of a softmax average as long as softmax is not saturated (see
+    E|p|² in ``risk.softmax_moments``). The formula neglects terms of relative order 1/(d_i φ_i) and
+    e^{dω²}/L: for d = 10 and L = 100 it gives 0.214 where ``risk.exact_loss`` gives 0.235.
     """
     check_shapes(task, omega, mu)
     bias = (1 - (mu * omega).sum(-2)) ** 2
@@ -140,7 +140,7 @@ def loss(task: MultiTask, omega: Spectrum, mu: Spectrum) -> Float[np.ndarray, "*
 
 
 def gradient(task: MultiTask, omega: Spectrum, mu: Spectrum) -> tuple[Spectrum, Spectrum]:
-    """Return the derivatives of the total loss by ω and by μ."""
+    """Return the derivatives of the total loss with respect to ω and μ."""
     B = overlap(task, omega)
     residual = task.s * (1 - (mu * omega).sum(-2, keepdims=True))
     load = task.s * task.phi / task.context
@@ -154,7 +154,7 @@ def gradient(task: MultiTask, omega: Spectrum, mu: Spectrum) -> tuple[Spectrum, 
 class Flow:
     """The path of the gradient flow: ``omega[k]`` and ``mu[k]`` are ω and μ at time ``t[k]``.
 
-    If the flow began at many starts, their axes come after the axis of the times.
+    If there are many starts, their axes come directly after the axis of the times.
     """
 
     task: MultiTask
@@ -188,8 +188,8 @@ def flow(
 
     ``omega0`` and ``mu0`` hold the start, or many starts at once, at the time ``t[0]``; ``width`` is
     d_e, by default d. Signs never change and a zero stays zero, so we integrate log|ω| and log|μ|. In
-    plain coordinates, round-off would move a weight that has decayed across zero, and it would then
-    grow (in one case to a final loss of 5.43 instead of 6.42).
+    plain coordinates, round-off could carry a weight that has decayed across zero, and this weight would
+    then grow (in one case to a final loss of 5.43 instead of 6.42).
     """
     from scipy.integrate import solve_ivp
 
@@ -233,7 +233,7 @@ def flow(
 def water_filling(task: MultiTask, budget: float) -> PerTask:
     """Return the m with 0 ≤ m_i ≤ 1 and Σ_i m_i ≤ ``budget`` that minimises Σ_i s_i / (1 + L m_i/(φ_i d_i)).
 
-    Given ω and the best μ, the loss of task i depends on ω only through m_i = d_i ω_iᵀ B⁻¹ ω_i. It is
+    Given ω and the best μ, the loss of task i depends on ω only through m_i = d_i ω_iᵀ B⁻¹ ω_i. m_i is
     at most 1 because B ⪰ Σ_j d_j ω_j ω_jᵀ (every other term of the exponential is positive).
     """
     positive("budget", budget)
@@ -249,9 +249,9 @@ def water_filling(task: MultiTask, budget: float) -> PerTask:
 def one_head(task: MultiTask) -> tuple[Spectrum, Spectrum]:
     """Return (ω, μ) of the best single head, both of shape (1, tasks).
 
-    It is the water-filling with the budget max_x x e^{−x} = 1/e, and ω_i = √(e m_i/d_i). Tasks of equal
-    size, signal and noise get ω = (I d_i)^(−1/2). For one task it is the limit of the gradient flow. A
-    task whose signal is too weak gets ω = μ = 0.
+    Here m is the ``water_filling`` with the budget max_x x e^{−x} = 1/e, and ω_i = √(e m_i/d_i). Tasks of
+    equal size, signal and noise get ω = (I d_i)^(−1/2). With one task, this head is the limit of the
+    gradient flow. A task whose signal is too weak gets ω = μ = 0.
     """
     omega = np.sqrt(np.e * water_filling(task, 1 / np.e) / task.d)
     mu = omega / (omega**2 + np.e * task.phi / task.context)

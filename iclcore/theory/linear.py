@@ -1,25 +1,25 @@
 """Linear attention on in-context regression: fixed points, time courses and conserved quantities.
 
-Only a few of the weights matter, and with these the prediction is ŷ = βᵀ M x_q. Here x_q is the query, M is a
-D x D matrix, the product of the weights, and
+Only a few of the weights reach the prediction, which is ŷ = βᵀ M x_q. Here x_q is the query, the D x D matrix
+M is the product of these weights, and
 
     β = Σ_n y_n x_n / divisor
 
 is the sum over the N labelled examples of the context. N does not count the query. With infinitely many
-sequences, an eigenvector of Λ, the covariance of the inputs, enters only by its eigenvalue λ_d and two rates
-(``moments.rates``):
+sequences, each eigenvector of the covariance Λ of the inputs enters only through its eigenvalue λ_d and two
+rates (``moments.rates``):
 
     a_d = E[y_q β_d x_qd]  = g λ_d²                                 how fast the eigenvector is learned
     b_d = E[(β_d x_qd)²]   = g₂ λ_d³ + h λ_d² (λ_d + tr Λ + σ²)     what limits how much of it is learned
 
 σ² is the variance of the noise in the labels; g = ⟨n/divisor⟩, g₂ = ⟨(n/divisor)²⟩ and h = ⟨n/divisor²⟩ are
-means over the context lengths n. In the paper's convention, with divisor = N and without noise, they are
+means over the context lengths n. In the paper's convention (divisor = N) and without noise, the rates are
 
     a_d = λ_d²,   b_d = λ_d³ (1 + (1 + tr Λ/λ_d)/N).
 
 Everywhere, eigenvectors are ordered from the largest eigenvalue down, time is learning rate times steps, and
-the loss is the mean squared error of one output, or the mean over the outputs. "At M_m" means that the m
-first eigenvectors are learned and the others not at all.
+the loss is the mean squared error of one output, or the mean over the outputs. "At M_m" means that the
+first m eigenvectors are learned and the others not at all.
 """
 
 import numpy as np
@@ -32,14 +32,14 @@ from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 from iclcore.theory.minimum import of_matrix
 
 Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
-SMALLEST = 1e-300  # a head's start over its limit: 1/x and 4/x must still be floats
+SMALLEST = 1e-300  # least ratio x of a head's start to its limit: 1/x and 4/x must be floats
 
 
 # -- fixed points ---------------------------------------------------------------------------------
 
 
 def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
-    """Return the eigenvalue of M along each eigenvector once that is learned: a_d/b_d, shape (D,).
+    """Return the eigenvalue a_d/b_d of M along each eigenvector after it has been learned, shape (D,).
 
     With divisor = N and without noise it is 1/(λ_d (1 + (1 + tr Λ/λ_d)/N)).
     """
@@ -48,13 +48,13 @@ def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
 
 
 def plateau_losses(data: Data) -> Levels:
-    """Return the losses L(M_0) … L(M_D) on which training waits, shape (D + 1,).
+    """Return the losses L(M_0) … L(M_D) of the plateaus of training, shape (D + 1,).
 
-    With m eigenvectors learned the loss is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. It does not depend on the divisor
-    if there is one context length. For a task with ``every_length`` it is that of the divisor "tokens".
+    With m eigenvectors learned the loss is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. If there is only one context
+    length, it does not depend on the divisor. For a task with ``every_length`` the divisor is "tokens".
 
-    For Sequences, or Moments whose task is known, the result is the least loss on these data of any matrix M
-    = Σ_{d ≤ m} μ_d e_d e_dᵀ, where e_d are the eigenvectors of the task's Λ.
+    For Sequences or Moments, whose task must be known, the result is the least loss on these data that a
+    matrix M = Σ_{d ≤ m} μ_d e_d e_dᵀ can have, where e_d are the eigenvectors of the task's Λ.
     """
     instance("data", data, RegressionTask, Sequences, Moments)
     if isinstance(data, RegressionTask):
@@ -83,12 +83,12 @@ def plateau_losses(data: Data) -> Levels:
 
 
 def plateau_levels(model: Model, task: RegressionTask) -> tuple[Levels, Levels]:
-    """Return how many eigenvectors a model has learned on each of its plateaus, and the losses there.
+    """Return how many eigenvectors a model has learned on each plateau, and the loss of each plateau.
 
-    It is for small initial weights. The numbers are means over the O outputs, and both arrays have one entry
-    a plateau. Merged heads and the MLP learn all eigenvectors at once, the MLP for the last output only,
-    because its features hold no other label. A separate head learns as many eigenvectors as its rank, either
-    for all outputs or, through the label column of its key, for one.
+    The result holds for small initial weights. The numbers are means over the O outputs, and both arrays have
+    one entry per plateau. Merged heads and the MLP learn all eigenvectors at once; the MLP learns them only
+    for the last output, because its features hold no other label. A separate head learns as many eigenvectors
+    as its rank, either for all outputs or, through the label column of its key, for one output.
     """
     losses = plateau_losses(task)
     if isinstance(model, SeparateAttention):
@@ -125,10 +125,10 @@ def population_loss(task: RegressionTask, predictor: Matrix, divisor: Divisor = 
 
 
 def white_start(weights: Weights, dim: int) -> float:
-    """Return c₀, the part of small merged weights that grows: where ``white_course`` starts.
+    """Return c₀, the growing part of small merged weights, at which ``white_course`` starts.
 
-    c₀ = Σ_h ((v_h + u_h)/2)² with u_h = tr(U_h)/√D and v_h = tr(V_h)/√O. Of the O outputs and D inputs, U_h
-    is the D x D block of the key-query matrix between the query's x and the context's x, and V_h the O x O
+    c₀ = Σ_h ((v_h + u_h)/2)² with u_h = tr(U_h)/√D and v_h = tr(V_h)/√O for D inputs and O outputs. U_h is
+    the D x D block of the key-query matrix between the query's x and the context's x, and V_h is the O x O
     block of the value matrix between labels and outputs.
     """
     outputs = weights["value"].shape[-1] - dim
@@ -153,28 +153,28 @@ def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor 
 
         c(t) = c* c₀/(c₀ (1 − e) + c* e),   e = exp(−4at).
 
-    This form has neither a difference of large numbers nor a division by c₀.
+    This form avoids differences of large numbers and a division by c₀.
     """
     a, b = _white_rates(task, divisor)
     end, start = a / b, positive("c0", c0)
-    with np.errstate(over="ignore"):  # times long after the end, and starts far above c*
+    with np.errstate(over="ignore"):  # at times long after the end, or from starts far above c*
         exponent = -4 * a * np.asarray(time, dtype=float)
         c = end * (start / (end * np.exp(exponent) - start * np.expm1(exponent)))
         loss = task.label_power - c * (2 * a - b * c)
     if not np.isfinite(loss).all():
-        raise BadValue("c0", f"takes a start whose loss a float holds, not {c0!r}")
+        raise BadValue("c0", f"takes a start whose loss is a finite float, not {c0!r}")
     return loss
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
-    """Return when ``white_course`` has fallen halfway from its first loss to its last.
+    """Return the time at which ``white_course`` has fallen halfway from its first loss to its last.
 
-    There c is 1 − 1/√2 of its limit a/b, so t = ln((√2 − 1)(a/(b c₀) − 1))/(4a). Initial weights ten times
-    smaller make it later by ln(10)/(2a).
+    At this time c is 1 − 1/√2 of its limit a/b, so t = ln((√2 − 1)(a/(b c₀) − 1))/(4a). If the initial
+    weights are ten times smaller, the drop comes later by ln(10)/(2a).
     """
     a, b = _white_rates(task, divisor)
     if not 0 < c0 < a / b:
-        raise BadValue("c0", f"takes a start between 0 and its end, {a / b:.6g}, not {c0!r}")
+        raise BadValue("c0", f"takes a start between 0 and its limit, {a / b:.6g}, not {c0!r}")
     return float((np.log((np.sqrt(2) - 1) * (a / b - c0)) - np.log(c0)) / (4 * a))
 
 
@@ -192,7 +192,7 @@ def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
 def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Vector:
     """Return |v| = |k| = |q| of a rank-one head that has learned eigenvector d alone, for each d.
 
-    It is (a_d/b_d)^(1/3), for M has the eigenvalue vkq. The shape is (D,).
+    It is (a_d/b_d)^(1/3), because M has the eigenvalue vkq. The shape is (D,).
     """
     return np.cbrt(learned(task, divisor))
 
@@ -217,8 +217,8 @@ def head_course(
     It solves ds/dt = 2(a s² − b s⁵), with a and b of eigenvector ``component`` (1 is the largest). Give
     either s(0) = ``s0``, or the time ``half_at`` at which half of the limit s* = (a/b)^(1/3) is reached.
 
-    No solver is needed, however long the plateau. With x = s/s* the equation separates into 2 a s* t =
-    F(x(t)) − F(x(0)), where F is ``escape_integral``, and F is inverted by root finding.
+    We need no ODE solver, however long the plateau is. With x = s/s* the equation separates into 2 a s* t =
+    F(x(t)) − F(x(0)), where F is ``escape_integral``, and a root finder inverts F.
     """
     d = _component(task, component)
     a, b = (float(rate[d]) for rate in rates(task, divisor))
@@ -267,28 +267,30 @@ def _inverse_escape_integral(value: float) -> float:
 
 
 def escape_time(task: RegressionTask, component: int, s0: float, divisor: Divisor = "one") -> float:
-    """Return about when a head of size s₀ along one eigenvector escapes: 1/(2 a_d s₀).
+    """Return the approximate time 1/(2 a_d s₀) at which a head of size s₀ along one eigenvector escapes.
 
-    The growth ṡ = 2 a_d s² is hyperbolic, so a plateau lasts in proportion to 1/s₀, and not to ln(1/s₀).
+    The growth ṡ = 2 a_d s² is hyperbolic, so the length of a plateau is proportional to 1/s₀, not to
+    ln(1/s₀).
     """
     a, _ = rates(task, divisor)
     d = _component(task, component)
     with np.errstate(over="ignore"):
         time = float(1 / (2 * a[d] * positive("s0", s0)))
     if not np.isfinite(time):
-        raise BadValue("s0", f"takes a start whose time a float holds, not {s0!r}")
+        raise BadValue("s0", f"takes a start whose time is a finite float, not {s0!r}")
     return time
 
 
 def conserved(
     weights: Weights, dim: int
 ) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
-    """Return |v_h|² − |K_h|² and |K_h|² − |Q_h|² of each head, which gradient flow keeps.
+    """Return |v_h|² − |K_h|² and |K_h|² − |Q_h|² of each head, which gradient flow conserves.
 
-    The norms are Frobenius norms. The law holds for any rank and any data if they include all weights that
-    can move: v_h is the whole last row of the value matrix, K_h the key with its column for labels, and Q_h
-    the query's columns for inputs. Without the weights outside the paper's subspace the law holds only if
-    these stay zero, as they do on infinitely many sequences if they start at zero.
+    The norms are Frobenius norms. The law holds for any rank and any data if the norms include all weights
+    that can change: v_h is the whole last row of the value matrix, K_h the key with its column for labels,
+    and Q_h the query's columns for inputs. If the norms leave out the weights outside the paper's subspace,
+    the law holds only while these weights are zero. On infinitely many sequences they stay zero if they start
+    at zero.
     """
     key, query, v = SeparateAttention().factors(weights, dim)
     squares = [np.sum(each**2, axis=(1, 2)) for each in (v, key, query)]

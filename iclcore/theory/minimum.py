@@ -15,7 +15,7 @@ from iclcore.task import Matrix, RegressionTask
 def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weights"]:
     """Return ∂c/∂weights for all weights that reach the prediction."""
     columns = []
-    for place, factor in enumerate(factors):  # c is linear in each factor: its slope is c of units
+    for place, factor in enumerate(factors):  # c is linear in each factor: its slope is c of a unit
         units = np.eye(factor.size).reshape(-1, *factor.shape)
         slopes = moments.coefficients((*factors[:place], units, *factors[place + 1 :]), features)
         columns.extend(slopes.reshape(factor.size, -1))
@@ -25,9 +25,10 @@ def jacobian(factors: Factors, features: Features) -> Float[np.ndarray, "OF weig
 def balanced_end(task: RegressionTask, model: Model) -> Factors:
     """Return factors of the global minimum where training from small weights ends, without heads at zero.
 
-    They are balanced, as the conservation laws keep them: |v| = |W|, or |v| = |K| = |Q| with R eigenvectors
-    per head, the largest first. Each output has heads of its own. A cubic model has heads only for the
-    last output, whose β it reads.
+    The factors are balanced, because the conservation laws keep them so: |v| = |W|, or |v| = |K| = |Q|. In
+    the second case each head has R eigenvectors, and the first head has those with the largest eigenvalues.
+    Each output has its own heads. A cubic model has heads only for the last output, because it reads the β of
+    that output.
     """
     a, b = moments.rates(replace(task, in_context=1.0), model.divisor)
     gains = a / b  # M at the minimum, along each eigenvector
@@ -57,9 +58,12 @@ def balanced_end(task: RegressionTask, model: Model) -> Factors:
 
 
 def of_matrix(matrix: Matrix, layout: Features) -> Float[np.ndarray, "one F"]:
-    """Return c of ŷ = βᵀ M x_q, for one output: β_a is S between x_a and the label, its last column."""
+    """Return the coefficients c of ŷ = βᵀ M x_q for one output.
+
+    β_a is the entry of S between x_a and the label, so β is part of the last column of S.
+    """
     if layout.outputs != 1:
-        raise BadValue("outputs", f"takes 1, where M is one matrix, not {layout.outputs}")
+        raise BadValue("outputs", f"takes 1, because M is one matrix, not {layout.outputs}")
     c = np.zeros((layout.dim, layout.pairs))
     c[:, layout.pair[: layout.dim, -1]] = matrix.T
     return c.reshape(1, -1)

@@ -1,16 +1,17 @@
-"""From saddle to saddle: when each drop of the loss comes with rank-one heads, and which head makes it.
+"""Saddle-to-saddle dynamics of rank-one heads: the time of each drop of the loss, and the head that makes it.
 
 Training moves from one fixed point to the next. Near the fixed point at which some eigenvectors are learned,
 all other heads are still small and do not influence one another. In the eigenbasis of Λ each of them follows
 
     v̇ = 2 Σ_d a_d k_d q_d,   k̇_d = 2 a_d v q_d,   q̇_d = 2 a_d v k_d,
 
-with the rates a_d of ``theory.linear``, where a_d = 0 for the eigenvectors that are learned already. The
-right side is quadratic, so weights that are ε times as large need 1/ε times the time: a plateau lasts in
-proportion to 1/init. The growth is hyperbolic, so one head escapes first, along one eigenvector. The loss
-drops, the a_d of that eigenvector becomes zero for the other heads, and these go on from where they are.
+with the rates a_d of ``theory.linear``, except that a_d = 0 for the eigenvectors that are learned already.
+The right side is quadratic, so weights that are ε times as large need 1/ε times the time. The length of a
+plateau is therefore proportional to 1/init. The growth is hyperbolic, so one head escapes first, along one
+eigenvector. The loss drops, the a_d of that eigenvector becomes zero for the other heads, and these go on
+from where they are.
 
-If a head starts outside of the paper's subspace it can answer in a second way, with the roles of key and
+If a head starts outside the paper's subspace, it can answer in a second way, with the roles of key and
 value exchanged: its key reads the labels (k_y) and its value returns inputs (v_x). Both ways use the same
 query,
 
@@ -28,12 +29,12 @@ from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
 from iclcore.theory.linear import rates
 
-HALF = 1 - 1 / np.sqrt(2)  # with this part of a_d/b_d learned, half of a drop's loss is gone
+HALF = 1 - 1 / np.sqrt(2)  # half of a drop is over when this part of a_d/b_d is learned
 
 
 @dataclass(frozen=True)
 class Drop:
-    """One drop of the loss: the time at which half of it is over, the head that makes it, what it learns."""
+    """One drop of the loss: the time when half of it is over, the head that makes it, and what it learns."""
 
     time: float
     head: int
@@ -46,8 +47,9 @@ def staircase(
 ) -> list[Drop]:
     """Return all drops up to time ``until``, predicted from the initial weights of rank-one heads.
 
-    Nothing is fitted: the equations of the small heads are integrated until one head has half of a drop,
-    again and again. Time is learning rate times steps.
+    Nothing is fitted. The equations of the small heads are integrated until one head has made half of a drop;
+    this head and its eigenvector are then left out, and the integration goes on with the others. Time is
+    learning rate times steps.
     """
     a, b = rates(task, divisor)
     basis, dim = task.eigenvectors, task.dim
@@ -60,7 +62,7 @@ def staircase(
     key, query, value = SeparateAttention().factors(start, dim)
     pair = np.stack([value[:, 0], key[:, 0]], axis=1)  # (H, 2, D + 1): the two ways to the answer
     heads = len(pair)
-    # of each way the label entry of the one matrix goes with the input entries of the other
+    # each way combines the label entry of one matrix with the input entries of the other
     inputs = (pair[:, ::-1, :dim] @ basis).reshape(heads, -1)
     state = np.hstack([pair[:, :, dim], inputs, query[:, 0] @ basis])
     force = a.copy()  # a_d, or 0 for the eigenvectors that are learned

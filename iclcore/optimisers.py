@@ -1,7 +1,7 @@
 """The optimisers: how a gradient moves the weights, as in torch.optim and with its names.
 
-Both use g, the gradient plus ``weight_decay`` times the weight. Decay acts on every weight, also on those
-that do not enter the prediction.
+Both use g, the gradient plus ``weight_decay`` times the weight. In torch, decay acts on every weight. The
+compiled engines move only the weights that enter the prediction, because the others change no result.
 """
 
 from dataclasses import dataclass

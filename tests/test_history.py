@@ -147,7 +147,7 @@ def test_the_repr_says_what_was_run_and_where_its_loss_first_rose():
 @pytest.mark.parametrize(
     "what, says",
     [("model", "this run has none"), ("optimizer", "this run has none"), ("predictors", "this run has none"),
-     ("lr", "a schedule in its settings"), ("value", "values=True")],
+     ("lr", "this run has none"), ("value", "values=True")],
 )  # fmt: skip
 def test_what_a_run_of_the_second_paper_has_not(what, says):
     run = History({"loss": np.ones(2)}, describe(MultiTask((2,), 5)) | {"schedule": [[1.0, 0.1]]})

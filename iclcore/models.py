@@ -8,7 +8,8 @@ outputs. Every linear attention predicts
     ŷ_o = Σ_{d,a,b} c^o_{dab} x_q[d] S[a,b]    with    S = Σ_m token_m token_mᵀ,
     c^o_{dab} = Σ_h W_h[d,a] v_h^o[b].
 
-The weights that enter the prediction are the factors of c: (W, v), or (K, Q, v) with W_h = Q_hᵀ K_h.
+and divides this by its divisor. The weights that enter the prediction are the factors of c: (W, v), or
+(K, Q, v) with W_h = Q_hᵀ K_h.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,7 @@
 """Moments: the three averages of the data that determine how linear attention trains.
 
-With the features φ_f = x_q[d] S[a, b] the prediction is ŷ = cᵀφ, so that the squared error is
+Here S is the sum over the tokens divided by the model's divisor. With the features φ_f = x_q[d] S[a, b] the
+prediction is ŷ = cᵀφ, so that the squared error is
 L(c) = power − 2 crossᵀc + cᵀ gram c with gram = ⟨φφᵀ⟩, cross = ⟨y_q φ⟩, power = ⟨y_q²⟩ (per output).
 These formulas are exact for a finite data set too, and the cost of a step does not depend on its size.
 """

@@ -1,9 +1,9 @@
 """Averages over infinitely many sequences, in closed form from the moments of Gaussian inputs."""
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from iclcore.checks import fits_in_memory
+from iclcore.shapes import Float, Int
 from iclcore.task import Divisor, RegressionTask, divide_by
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
 from iclcore.files import read_npz, reading, write_whole
 from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
+from iclcore.shapes import Int
 from iclcore.task import RegressionTask
 from iclcore.versions import versions
 

@@ -8,10 +8,9 @@ heads of rank R. The last token is the query, whose y is set to zero. The predic
 (P, O).
 """
 
-from jaxtyping import Float
-
 from iclcore.extras import needs
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
+from iclcore.shapes import Float
 from iclcore.task import divide_by
 
 with needs("torch"):

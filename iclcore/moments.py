@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from iclcore.checks import BadValue, choice, fits_in_memory
 from iclcore.gaussian import population_averages
 from iclcore.models import Factors, Model, scoring
+from iclcore.shapes import Float, Int
 from iclcore.task import Divisor, RegressionTask, Sequences, Vector, divide_by
 
 SINGULAR = 1e-12  # pivots of gram below this, relative to its largest entry, are round-off

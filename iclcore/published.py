@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore import checks
 from iclcore.checks import BadValue, enough_to_whiten, fits_in_memory, instance, whole
 from iclcore.extras import needs
 from iclcore.models import Model, Weights
+from iclcore.shapes import Float
 from iclcore.task import Matrix, RegressionTask, Sequences
 
 with needs("torch"):

@@ -11,11 +11,11 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from iclcore import checks
 from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
+from iclcore.shapes import Float
 
 ORTHOGONAL = 1e-6  # tolerance: eigenvectors in float32 are only this close to orthogonal
 SPECTRA = ("linear", "power", "white")

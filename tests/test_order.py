@@ -11,7 +11,7 @@ PACKAGE = ROOT / "iclcore"
 
 # Each line is one level: a module imports from its own level and from those above it, also inside functions.
 LEVELS = """
-checks extras files versions
+checks extras files shapes versions
 task
 models optimisers
 published

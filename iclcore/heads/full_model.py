@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
 from iclcore.heads.theory import MultiTask, PerHead, check_shapes
 from iclcore.history import History
+from iclcore.shapes import Float
 
 Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
 Tokens, Query = Float[Any, "batch entries context"], Float[Any, "batch entries"]

@@ -7,11 +7,11 @@ The formulas of the first part hold as long as softmax is not saturated, like th
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import gammaincinv  # importing scipy.stats for the χ distribution takes a second
 
 from iclcore.checks import BadValue, whole
 from iclcore.heads.theory import MultiTask, PerTask, water_filling
+from iclcore.shapes import Float
 
 Curve, Grid = Float[np.ndarray, " points"], Float[np.ndarray, " grid"]
 

@@ -4,12 +4,12 @@ import time as clock
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import BadValue, positive
 from iclcore.heads.theory import MultiTask
 from iclcore.history import History, describe
 from iclcore.models import Weights, copied
+from iclcore.shapes import Float
 from iclcore.trainer import delayed_interrupt
 
 Schedule = Sequence[tuple[float, float]]  # pairs (end time, learning rate until then)

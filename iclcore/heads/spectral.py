@@ -7,13 +7,13 @@ form. The losses and the training here are therefore exact, but need only I numb
 """
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import whole
 from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
 from iclcore.heads.theory import MultiTask, PerHead, PerTask, check_shapes, root_width
 from iclcore.history import History
 from iclcore.models import copied
+from iclcore.shapes import Float
 
 PerSequence = Float[np.ndarray, "sequences tasks"]  # such as r or a loss
 Inputs = Float[np.ndarray, "sequences tasks context"]  # z

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import BadValue, least, numbers, positive, whole
+from iclcore.shapes import Float
 
 Spectrum = Float[np.ndarray, "*starts heads tasks"]  # ω or μ, of one start or of many at once
 PerHead = Float[np.ndarray, "heads tasks"]  # ω or μ of one start

@@ -23,11 +23,11 @@ first m eigenvectors are learned and the others not at all.
 """
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore.checks import BadValue, instance, positive, whole
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
 from iclcore.moments import Data, Moments, averages, rates
+from iclcore.shapes import Float
 from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 from iclcore.theory.minimum import of_matrix
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from iclcore import moments
 from iclcore.checks import BadValue
 from iclcore.models import Factors, Model
 from iclcore.moments import Features
+from iclcore.shapes import Float
 from iclcore.task import Matrix, RegressionTask
 
 

@@ -23,8 +23,7 @@ _MODULE_OF = {
 }
 _MODULES = ("heads", "moments", "published", "theory")
 
-# ``published`` is left out, because ``from iclcore import *`` would load torch.
-__all__ = [name for name in (*_MODULE_OF, *_MODULES) if name != "published"]
+__all__ = [*_MODULE_OF, *_MODULES]
 
 
 def __getattr__(name: str):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from iclcore import checks
+from iclcore import checks, published
 from iclcore.checks import BadValue
 from iclcore.engines import ENGINES, choose
 from iclcore.history import History, describe
@@ -39,6 +39,7 @@ class Plan:
     """Everything that the numbers of a run depend on, apart from versions.
 
     - ``data``: a task, from which sequences are drawn as in the published code, or the user's own Sequences.
+      With the engine "published" PyTorch itself draws them, so that every bit is that of the published code.
     - ``sequences``: how many sequences are drawn. None means infinitely many, on which linear models can be
       trained.
     - ``tests``: the number of sequences in each of the two test sets that are drawn too. The errors on them
@@ -106,7 +107,8 @@ class Plan:
     @property
     def draw(self) -> tuple:
         """Everything that the drawn sequences depend on; plans with equal values share one draw."""
-        return self.data, self.sequences, self.seed, self.tests
+        torch_bits = self.engine == "published"
+        return self.data, self.sequences, self.seed, self.tests, torch_bits
 
     @property
     def settings(self) -> dict:
@@ -236,8 +238,6 @@ def _published_draw(draw: tuple) -> Sequences:
     Threads that need the same draw wait until the first of them has it. Different draws can be made at the
     same time.
     """
-    from iclcore import published
-
     with _lock:
         shared = _shared_draw(draw)
     with shared.lock:

@@ -239,5 +239,5 @@ def _problem(history: History, data: Data) -> str | None:
         return None
     advice = "iclcore.stability finds smaller ones"
     if isinstance(data, Sequences) and data.starts and history.engine != "published":
-        advice += '; engine="published" repeats the authors\' run bit by bit'
+        advice += '; engine="published" on a draw with torch_bits=True repeats the authors\' run'
     return f"the loss {problem}, because lr = {history.lr:g} is too large: {advice}"

@@ -119,8 +119,28 @@ from iclcore import *
     assert (tmp_path / "run.csv").exists()
 
 
+PUBLISHED = (
+    "--model attnM --head 8 --init 1e-6",
+    "--model mlp --cubic_feat --head 8 --init 1e-6",
+    "--model attnS --head 5 --init 1e-2 --lr 0.02",
+    "--model attnS --head 9 --KQ_dim 2 --in_dim 8 --seq_len 32 --init 5e-3 --trainset_size 100 --lr 0.02",
+    "--model attnM --icl 0.2 --head 8 --testset 5000 --init 1e-6 --white_cov --lr 0.0005",
+    "--model attnM --head 8 --init 1e-6 --softmax",
+)
+
+
+def test_what_pip_install_brings_runs_the_published_commands(tmp_path):
+    script = f"""
+from iclcore.cli import main
+for line in {PUBLISHED}:
+    assert main(["train", "--epoch", "3", *line.split()]) == 0
+from iclcore import MergedAttention, RegressionTask, published, stability
+stability.monotone_rate(MergedAttention(1), published.sample(RegressionTask(), 9), 3)
+"""
+    assert alone(script, tmp_path).count("3 steps, loss") == len(PUBLISHED)
+
+
 MISSING = {
-    "main('train --save f.csv'.split())": ("torch", "torch"),
     "main('train --engine published'.split())": ("torch", "torch"),
     "main('train --model multihead --epoch 3 --lr 0.01'.split())": ("torch", "torch"),
     "main('train --model multihead --engine spectral --show'.split())": ("matplotlib", "plots"),
@@ -130,8 +150,7 @@ MISSING = {
     "executor(scheduler='tcp://127.0.0.1:1').__enter__()": ("distributed", "cluster"),
     "train(MergedAttention(), data, 3, 0.01, engine='autograd')": ("torch", "torch"),
     "train(MergedAttention(), data, 3, 0.01, engine='published')": ("torch", "torch"),
-    "from iclcore import published": ("torch", "torch"),
-    "import iclcore.published": ("torch", "torch"),
+    "published.sample(RegressionTask(), 9, torch_bits=True)": ("torch", "torch"),
     "from iclcore.cli import plots": ("matplotlib", "plots"),
     "from iclbook import explorers": ("\\w+", "book"),
 }
@@ -139,7 +158,7 @@ MISSING = {
 
 def test_what_is_missing_is_said_in_one_line_before_any_work(tmp_path):
     script = f"""
-from iclcore import MergedAttention, RegressionTask, train
+from iclcore import MergedAttention, RegressionTask, published, train
 from iclcore.cli import main
 from iclcore.sweep import executor
 data = RegressionTask().sample(5)

@@ -14,7 +14,7 @@ LEVELS = """
 checks extras files shapes versions
 task
 models optimisers
-published
+generators published
 modules
 loops gaussian moments
 history

@@ -157,7 +157,9 @@ def test_a_warning_names_the_step_at_which_the_loss_rises():
     assert (np.diff(history.loss[: step + 1]) <= 0).all()
     (message,) = (str(each.message) for each in warned)
     assert f"rose at step {step}," in message
-    assert message.endswith('engine="published" repeats the authors\' run bit by bit')
+    assert message.endswith(
+        'engine="published" on a draw with torch_bits=True repeats the authors\' run'
+    )
     with pytest.warns(UserWarning, match="rose at step .* finds smaller ones$"):
         train(model, draw, 2000, 0.1, engine="published")
 

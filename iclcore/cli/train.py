@@ -13,7 +13,7 @@ from iclcore.files import read_npz
 from iclcore.history import History
 from iclcore.moments import features
 from iclcore.optimisers import PLAIN
-from iclcore.sweep import Plan, carry_out
+from iclcore.sweep_plan import Plan, carry_out
 from iclcore.task import Sequences
 from iclcore.trainer import delayed_interrupt
 

@@ -22,7 +22,7 @@ from iclbook.explorers.base import (
 from iclbook.explorers.start import normals, start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
-from iclcore import theory
+from iclcore import published, theory
 from iclcore.history import History
 from iclcore.models import MergedAttention
 from iclcore.moments import Moments, mix, of_sequences
@@ -188,8 +188,6 @@ class InWeight(Explorer):
         return RegressionTask(dim=4, spectrum="white", in_context=share)
 
     def _draw(self) -> dict[str, Moments]:
-        from iclcore import published  # loads torch
-
         model = MergedAttention()
         sequences, test, seed = self.DRAWN
         mixed = published.sample(self.task(self.OWN), sequences, seed, test)
@@ -218,8 +216,6 @@ class InWeight(Explorer):
 
     def run_finite(self) -> tuple[list[dict], str]:
         """The same start on the published draws at just this share, drawn anew."""
-        from iclcore import published
-
         sequences, _, seed = self.DRAWN
         data = wide(published.sample(self.task(self.share), sequences, seed))
         history = self.history(data)

@@ -1,4 +1,7 @@
-"""Optional libraries: if one is missing, the error says in one line which extra of iclcore installs it."""
+"""Optional libraries: if one is missing, the error says in one line which extra of iclcore installs it.
+
+iclcore is on no package index, so the command in that line is for the folder of a clone.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,5 +17,5 @@ def needs(extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        line = f'takes {error.name}, which is not installed: pip install "iclcore[{extra}]"'
+        line = f'takes {error.name}, which is not installed: pip install ".[{extra}]"'
         raise MissingExtra(line, name=error.name) from None

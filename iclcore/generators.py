@@ -54,8 +54,8 @@ class NumpyGenerator:
             number, self.kept = self.kept, None
             return number
         words = self._words(4).astype(np.uint64)
-        angle, v = ((words[::2] << 32 | words[1::2]) & (2**53 - 1)) * 2.0**-53
-        radius, angle = sqrt(-2 * log1p(-v)), 2 * pi * angle
+        u, v = ((words[::2] << 32 | words[1::2]) & (2**53 - 1)) * 2.0**-53
+        angle, radius = 2 * pi * u, sqrt(-2 * log1p(-v))
         self.kept = radius * sin(angle)
         return radius * cos(angle)
 

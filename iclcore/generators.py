@@ -23,11 +23,14 @@ class NumpyGenerator:
     no AVX2.
     """
 
-    library = np  # for calculations with the numbers
-
     def __init__(self, seed: int):
         self.twister = np.random.RandomState(seed)
         self.kept: float | None = None  # the second of a pair of single normal numbers
+
+    @property
+    def library(self):
+        """NumPy, for calculations with the numbers."""
+        return np
 
     def uniform(self, count: int) -> Float[np.ndarray, " n"]:
         """Return uniform numbers from 0 to 1, each of the lower 24 bits of one word."""

@@ -8,10 +8,12 @@ These formulas are exact for a finite data set too, and the cost of a step does 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from types import ModuleType
 
 import numpy as np
 
+from iclcore import plain
 from iclcore.checks import BadValue, choice, fits_in_memory
 from iclcore.gaussian import population_averages
 from iclcore.models import Factors, Model, scoring
@@ -62,6 +64,12 @@ class Features:
         pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
         pair[*self.places] = pair[*self.places[::-1]] = np.arange(self.pairs)
         return pair
+
+    @cached_property
+    def rows(self) -> Int[np.ndarray, "B DA"]:
+        """The place of c[d, a, b] among the features. The loops merge d and a, so b is the first axis."""
+        place = np.arange(self.dim)[:, None, None] * self.pairs + self.pair  # (D, A, B)
+        return np.ascontiguousarray(place.reshape(-1, self.pair.shape[1]).T)
 
 
 def features(model: Model, dim: int, outputs: int) -> Features:
@@ -136,10 +144,19 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
 
 def coefficients(factors: Factors, layout: Features) -> Float[np.ndarray, "*stack O F"]:
     """Return the coefficients c of the prediction ŷ = cᵀφ, for the factors of a model or a stack of them."""
-    dense = np.einsum("...hda,...hob->...odab", scoring(factors), factors[-1])
-    c = np.zeros((*dense.shape[:-2], layout.pairs))
-    np.add.at(c, (..., layout.pair), dense)
-    return c.reshape(*c.shape[:-2], layout.size)
+    w = scoring(factors)
+    w = w.reshape(*w.shape[:-2], -1)
+    return plain.form_coefficients(w, factors[-1], layout.rows, layout.size)
+
+
+@cache
+def linear_loops() -> ModuleType:
+    """Return the module ``loops``, which is compiled, or ``plain`` if numba is not installed."""
+    try:
+        from iclcore import loops
+    except ModuleNotFoundError:
+        return plain
+    return loops
 
 
 Data = Sequences | RegressionTask | Moments  # what a linear model can be trained on
@@ -161,12 +178,10 @@ def featured(
     data: Sequences, layout: Features, divisor: Divisor
 ) -> Iterator[tuple[Float[np.ndarray, "P F"], Float[np.ndarray, "P O"]]]:
     """Yield, for each length, the features φ of every sequence and its answer."""
-    from iclcore.loops import fill_features
-
     for tokens in data.lengths:
-        phi, by = np.empty((len(data), layout.size)), divide_by(divisor, tokens)
-        fill_features(data.x[:, :tokens], data.y[:, :tokens], *layout.places, by, phi)
-        yield phi, data.y[:, tokens - 1].astype(float)
+        x, y, phi = data.x[:, :tokens], data.y[:, :tokens], np.empty((len(data), layout.size))
+        linear_loops().fill_features(x, y, *layout.places, divide_by(divisor, tokens), phi)
+        yield phi, y[:, -1].astype(float)
 
 
 def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:

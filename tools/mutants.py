@@ -45,6 +45,7 @@ DEFAULT = [
     "moments",
     "gaussian",
     "loops",
+    "plain",
     "engines/linear",
     "engines/population",
     "engines/softmax",

@@ -20,7 +20,6 @@ from iclcore.models import Factors, Model, scoring
 from iclcore.shapes import Float, Int
 from iclcore.task import Divisor, RegressionTask, Sequences, Vector, divide_by
 
-SINGULAR = 1e-12  # pivots of gram below this, relative to its largest entry, are round-off
 CHUNK = 2000  # the features of this many sequences are in memory at a time: 6 MB at D = 8
 
 
@@ -112,19 +111,17 @@ class Moments:
     def floor(self) -> float:
         """Return the least loss that any linear attention can reach: power − crossᵀ gram⁺ cross.
 
-        With fewer sequences than features gram has no inverse, but cross is in its range. We therefore use a
-        Cholesky factorisation with pivots, gram = UᵀU. It takes F³/3 operations: 0.1 s at D = 16, and some
-        seconds at D = 24.
+        The solutions c of gram c = cross reach it. With fewer sequences than features there are many, and
+        gram has no inverse. We therefore scale all features to unit variance and add ε, the size of
+        round-off, to the diagonal of gram. The loss of the c that solves this is too large only by a term of
+        second order in ε. It takes 2F³/3 operations: 0.2 s at D = 16, and some seconds at D = 24.
         """
-        from scipy.linalg import solve_triangular
-        from scipy.linalg.lapack import dpstrf
-
-        smallest = SINGULAR * self.gram.diagonal().max()
-        upper, pivots, rank, _ = dpstrf(self.gram, tol=smallest)
-        known = self.cross[:, pivots[:rank] - 1].T
-        fitted = solve_triangular(upper[:rank, :rank], known, trans="T")
-        least = self.power - (fitted**2).sum() / len(self.cross)
-        return max(0.0, float(least))  # round-off can give less than 0 if the fit is exact
+        spread = np.sqrt(np.maximum(self.gram.diagonal(), np.finfo(float).tiny))
+        gram = self.gram / spread
+        gram /= spread[:, None]
+        gram.flat[:: len(gram) + 1] += np.finfo(float).eps * len(gram)
+        c = np.linalg.solve(gram, (self.cross / spread).T).T / spread
+        return max(0.0, self.loss(c))  # round-off can give less than 0 if the fit is exact
 
 
 def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:

@@ -1,6 +1,7 @@
 """Training of linear models on moments, where a step costs one product gram·c, and on fresh batches.
 
-The loops are in ``iclcore.loops``, which is compiled, and in ``iclcore.plain``, for where numba is missing.
+The loops are in ``iclcore.loops``, which is compiled, and in ``iclcore.plain``, for where numba is not
+installed.
 """
 
 import numpy as np

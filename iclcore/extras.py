@@ -1,6 +1,6 @@
-"""Optional libraries: if one is missing, the error says in one line which extra of iclcore installs it.
+"""Libraries that only some functions take: if one is missing, one line says how to install it.
 
-iclcore is on no package index, so the command in that line is for the folder of a clone.
+iclcore is on no package index, so the command for an extra is for the folder of a clone.
 """
 
 from collections.abc import Iterator
@@ -8,14 +8,19 @@ from contextlib import contextmanager
 
 
 class MissingExtra(ModuleNotFoundError):
-    """An optional library is not installed."""
+    """A library is not installed."""
 
 
 @contextmanager
-def needs(extra: str) -> Iterator[None]:
-    """Turn a failed import in the with block into a MissingExtra that names ``extra``."""
+def needs(extra: str = "") -> Iterator[None]:
+    """Turn a failed import in the with block into a MissingExtra, which says what to install.
+
+    If the library belongs to an ``extra`` of iclcore, the line names that extra. Otherwise it names the
+    library, which every installation with pip has, but of which most of the core makes no use.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        line = f'takes {error.name}, which is not installed: pip install ".[{extra}]"'
+        install = f'".[{extra}]"' if extra else error.name
+        line = f"takes {error.name}, which is not installed: pip install {install}"
         raise MissingExtra(line, name=error.name) from None

@@ -7,7 +7,11 @@ arithmetic that the compiler may use.
 """
 
 import numpy as np
-from numba import njit
+
+from iclcore.extras import needs
+
+with needs():
+    from numba import njit
 
 REASSOCIATE = {"reassoc", "contract", "arcp", "nsz"}
 

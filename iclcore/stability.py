@@ -13,6 +13,7 @@ import numpy as np
 from iclcore import moments
 from iclcore.checks import BadValue, instance
 from iclcore.engines.base import flat, parted
+from iclcore.extras import needs
 from iclcore.models import Factors, Model, trainable
 from iclcore.moments import Data
 from iclcore.task import RegressionTask, Sequences
@@ -94,7 +95,8 @@ def sharpness(gradient: Gradient, factors: Factors) -> float:
 
     The result is nan if the Lanczos method does not converge.
     """
-    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+    with needs():
+        from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     weights = flat(factors)
     size = DIFFERENCE * np.linalg.norm(weights)

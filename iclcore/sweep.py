@@ -30,9 +30,6 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 
-from threadpoolctl import threadpool_limits
-from tqdm import tqdm
-
 from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
@@ -69,6 +66,7 @@ def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[
         return
     jobs = os.cpu_count() if jobs is None else whole("jobs", jobs)
     import scipy.linalg  # noqa: F401, because the limit holds only for loaded libraries
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), ThreadPoolExecutor(jobs) as threads:
         try:
@@ -98,6 +96,7 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)  # for as long as the worker lives
     # Arrays arrive at unaligned addresses, where NumPy adds in another order. Copies are aligned.
@@ -187,6 +186,8 @@ def sweep(
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:
     """Train the plans, write each run when it is done, and add its row to ``swept.rows``."""
+    from tqdm import tqdm
+
     order = {draw: i for i, draw in enumerate(dict.fromkeys(plan.draw for plan in plans))}
     waiting = iter(sorted(plans, key=lambda plan: order[plan.draw]))
     pending: dict[Future, Plan] = {}
@@ -230,6 +231,8 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
 
 def _keep(plan: Plan, future: Future, swept: Swept) -> None:
     """Write the run of a future and add its row; if the run failed or diverged, print a line that says so."""
+    from tqdm import tqdm
+
     if error := future.exception():
         row = {"run": plan.name, **plan.row, "ended": "failed"}
         end = f"failed: {type(error).__name__}: {error}"

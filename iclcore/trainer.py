@@ -4,14 +4,14 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from numbers import Integral
 from operator import index
 from threading import Event, current_thread, main_thread
+from types import SimpleNamespace
 
 import numpy as np
-from tqdm import tqdm
 
 from iclcore.checks import BadValue, instance, numbers, positive, shown, whole
 from iclcore.engines import ENGINES, choose
@@ -207,7 +207,7 @@ def _advance(
     """
     blocks, kept, done, size, ended = [], {}, 0, 1, "finished"
     hide = True if progress else None  # None shows the bar on a terminal only
-    with tqdm(total=steps, unit=" steps", delay=1, disable=hide, leave=False) as bar:
+    with _bar(total=steps, unit=" steps", delay=1, disable=hide, leave=False) as bar:
         for stop in sorted(snapshots | {steps}):
             while done < stop and ended == "finished":
                 clock = time.perf_counter()
@@ -227,6 +227,15 @@ def _advance(
             if done == stop and stop in snapshots:
                 kept[stop] = copied(engine.weights)
     return blocks, kept, ended
+
+
+def _bar(**options):
+    """Return a bar of tqdm or, if tqdm is not installed, a stand-in that shows nothing."""
+    try:
+        from tqdm import tqdm
+    except ModuleNotFoundError:
+        return nullcontext(SimpleNamespace(update=id))
+    return tqdm(**options)
 
 
 def _problem(history: History, data: Data) -> str | None:

@@ -25,5 +25,5 @@ def versions() -> dict[str, str]:
 def _version(package: str) -> str:
     try:
         return metadata.version(package)
-    except metadata.PackageNotFoundError:  # only some engines need torch
+    except metadata.PackageNotFoundError:  # only some engines need more than NumPy
         return "none"

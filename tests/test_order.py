@@ -16,7 +16,7 @@ task
 models optimisers
 generators published
 modules
-loops gaussian moments
+loops plain gaussian moments
 history
 engines trainer
 theory

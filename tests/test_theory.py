@@ -158,6 +158,23 @@ def test_the_escape_integral_is_an_antiderivative():
     close(found, np.full(30, found[0]), within=1e-13 * 20)  # rounding of 1/x, which is up to 20
 
 
+@pytest.mark.parametrize("s0", [1e-100, 1e-3, 0.3])
+def test_head_course_inverts_the_escape_integral(s0):
+    """A root finder that brackets the root is the oracle, before the escape, during it and after it."""
+    (a, *_), _ = theory.rates(TASK)
+    limit = theory.head_limit(TASK)[0]
+    last = theory.escape_time(TASK, 1, s0) + 10 / (2 * a * limit)
+    times = np.concatenate([last * np.linspace(-1, 1, 50), last - np.geomspace(1e-6, 1, 50) * last])
+    first, found = escape_integral(s0 / limit), theory.head_course(TASK, 1, times, s0) / limit
+    for time, x in zip(times, found, strict=True):
+        value = first + 2 * a * limit * time
+        root = brentq(
+            lambda y, value=value: escape_integral(1 / y) - value,  # 1/x, for a relative tolerance
+            1 / (1 - 1e-15), 4 + 2 * abs(value), xtol=1e-15, rtol=1e-15,
+        )  # fmt: skip
+        close(x * root, 1, within=1e-14)  # ten roundings of the last bit
+
+
 @pytest.mark.parametrize("s0", [1e-10, 1e-20, 1e-290])
 def test_the_smallest_head_grows_as_a_hyperbola(s0):
     """Without saturation ds/dt = 2as², so s = s₀/(1 − t/T) with the escape time T, up to the order

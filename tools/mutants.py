@@ -45,6 +45,7 @@ DEFAULT = [
     "moments",
     "gaussian",
     "loops",
+    "plain",
     "engines/linear",
     "engines/population",
     "engines/softmax",
@@ -223,7 +224,7 @@ class Copy:
         try:
             path.write_text(source)
             with tempfile.TemporaryDirectory(dir=self.root) as folder:
-                cache = self.others(module, Path(folder)) if "numba" in was else str(self.cache)
+                cache = self.others(module, Path(folder)) if "njit" in was else str(self.cache)
                 code, said = self.pytest(given, Limit(tests.seconds), NUMBA_CACHE_DIR=cache)
         finally:
             path.write_text(was)

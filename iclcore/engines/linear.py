@@ -1,14 +1,15 @@
 """Training of linear models on moments, where a step costs one product gram·c, and on fresh batches.
 
-The compiled loops are in ``iclcore.loops``.
+The loops are in ``iclcore.loops``, which is compiled, and in ``iclcore.plain``, for where numba is not
+installed.
 """
 
 import numpy as np
 
+from iclcore import plain
 from iclcore.engines.base import Engine, flat, parted
-from iclcore.loops import train_linear
 from iclcore.models import Factors, scoring, scoring_gradients
-from iclcore.moments import CHUNK, Features, Moments, coefficients, featured
+from iclcore.moments import CHUNK, Moments, coefficients, featured, linear_loops
 
 
 class MomentEngine(Engine):
@@ -23,7 +24,6 @@ class MomentEngine(Engine):
         self.vectors = theta, *np.zeros((3, len(theta)))
         self.factors, self.slopes = (self._named(vector) for vector in self.vectors[:2])
         self.measure([train, *tests])
-        self.pair = _pair_rows(self.features)
         self.batches = np.empty((0, 0, self.features.size)), np.empty((0, 0, len(train.cross)))
 
     def measure(self, sets: list[Moments]) -> None:
@@ -53,9 +53,9 @@ class MomentEngine(Engine):
         columns = len(self.averages[2]) + (len(self.batches[0]) > 0)
         errors = np.empty((steps, columns))
         values = np.empty((steps, len(self.views[-1])))
-        done = train_linear(
+        done = linear_loops().train_linear(
             tuple(self.factors), tuple(self.slopes), self.vectors, self.averages, self.batches,
-            self.pair, self.lr, self.rule, self.done, errors, values,
+            self.features.rows, self.lr, self.rule, self.done, errors, values,
         )  # fmt: skip
         self.done += done
         for view, part in zip(self.views, parted(self.vectors[0], self.views), strict=True):
@@ -100,17 +100,10 @@ class BatchEngine(MomentEngine):
 
 
 def gradient(factors: Factors, moments: Moments) -> Factors:
-    """Return ∂L/∂factors. This is the plain form, with which the compiled step must agree."""
-    features = moments.features
-    c = coefficients(factors, features)
-    slope = 2 / len(c) * (c @ moments.gram - moments.cross)
-    slope = slope.reshape(len(c), features.dim, features.pairs)[:, :, features.pair]  # (O, D, A, B)
-    dw = np.einsum("odab,hob->hda", slope, factors[-1])
-    return *scoring_gradients(factors, dw), np.einsum("odab,hda->hob", slope, scoring(factors))
-
-
-def _pair_rows(features: Features) -> np.ndarray:
-    """Return the place of c[b, (d, a)] among the features, as an array of shape (B, D·A)."""
-    a, b = features.pair.shape
-    place = np.arange(features.dim)[:, None, None] * features.pairs + features.pair  # (D, A, B)
-    return np.ascontiguousarray(place.reshape(features.dim * a, b).T)
+    """Return ∂L/∂factors, by the plain loops."""
+    layout = moments.features
+    c = coefficients(factors, layout)
+    dc = 2 / len(c) * (c @ moments.gram - moments.cross)
+    w = scoring(factors)
+    dw, dv = plain.factor_gradients(w.reshape(len(w), -1), factors[-1], layout.rows, dc)
+    return *scoring_gradients(factors, dw.reshape(w.shape)), dv

@@ -11,11 +11,10 @@ average of terms with an odd number of factors w, which is zero because w and âˆ
 """
 
 import numpy as np
-from numba import njit
 
 from iclcore.checks import BadValue
 from iclcore.engines.base import Engine
-from iclcore.loops import REASSOCIATE
+from iclcore.loops import REASSOCIATE, njit
 from iclcore.models import Weights
 from iclcore.moments import rates
 from iclcore.task import RegressionTask

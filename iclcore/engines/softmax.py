@@ -8,11 +8,10 @@ float32, as in the published code, and sums over blocks are float64.
 """
 
 import numpy as np
-from numba import njit
 from numpy.polynomial import Chebyshev, Polynomial
 
 from iclcore.engines.base import StepwiseEngine
-from iclcore.loops import REASSOCIATE
+from iclcore.loops import REASSOCIATE, njit
 from iclcore.models import Factors, Model, scoring, scoring_gradients
 from iclcore.task import Sequences, divide_by
 

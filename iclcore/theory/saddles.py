@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from iclcore.checks import BadValue, instance
+from iclcore.extras import needs
 from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
 from iclcore.theory.linear import rates
@@ -51,6 +52,9 @@ def staircase(
     this head and its eigenvector are then left out, and the integration goes on with the others. Time is
     learning rate times steps.
     """
+    with needs():
+        from scipy.integrate import solve_ivp
+
     a, b = rates(task, divisor)
     basis, dim = task.eigenvectors, task.dim
     shape = np.shape(instance("start", start, Mapping).get("key", ()))
@@ -93,8 +97,6 @@ def staircase(
         return progress(flat).max() - 1
 
     escape.terminal = True
-    from scipy.integrate import solve_ivp
-
     while time < until and force.any() and small.any():
         path = solve_ivp(
             flow, (time, until), np.ravel(state), "DOP853", events=escape, rtol=1e-9, atol=1e-14

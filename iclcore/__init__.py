@@ -25,8 +25,7 @@ _MODULE_OF = {
 }
 _MODULES = ("moments", "published", "theory")
 
-# A plain list, because a type checker reads it. ``published`` is left out, because ``from iclcore import *``
-# would load torch.
+# A plain list, because a type checker cannot compute one.
 __all__ = [
     "Adam",
     "CubicMLP",
@@ -38,12 +37,13 @@ __all__ = [
     "SeparateAttention",
     "Sequences",
     "moments",
+    "published",
     "theory",
     "train",
 ]
 
 if TYPE_CHECKING:
-    from iclcore import moments, published, theory  # noqa: F401
+    from iclcore import moments, published, theory
     from iclcore.history import History
     from iclcore.models import CubicMLP, MergedAttention, SeparateAttention
     from iclcore.moments import Moments
@@ -61,4 +61,4 @@ else:  # hidden from type checkers, so that they report a name that does not exi
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "published"]
+    return [*__all__, "__version__"]

@@ -1,5 +1,6 @@
 """What an editor shows of the package: names, signatures, attributes. Jedi completes as IPython does."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,16 @@ def test_a_call_has_its_signature_and_its_result_its_attributes():
     assert completed(f"{before}train(SeparateAttention(), task, 3, 0.1).lo") == ["loss"]
     assert completed(f"{before}task.eigenva") == ["eigenvalues"]
     assert "argmin" in completed(f"{before}theory.plateau_losses(task).")  # as an array has it
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/use.md"])
+def test_an_editor_knows_every_attribute_that_a_page_uses(page):
+    code = "\n".join(re.findall(r"```py(?:thon)?\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
+    script = jedi.Script(code, project=PROJECT)
+    lines = code.splitlines()
+    for name in script.get_names(all_scopes=True, references=True):
+        if lines[name.line - 1][: name.column].endswith("."):
+            assert script.goto(name.line, name.column), f"{name.name} in {lines[name.line - 1]}"
 
 
 @pytest.mark.parametrize("package", ["iclcore", "book/iclbook"])

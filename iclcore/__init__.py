@@ -1,10 +1,12 @@
 """Training dynamics of in-context learning: tasks, models, exact training, theory.
 
 The public names are loaded when they are first used, so that ``import iclcore`` is fast and never loads
-torch.
+torch. Editors and type checkers read this module but do not run it. For them, the names are imported under
+TYPE_CHECKING.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
@@ -21,14 +23,42 @@ _MODULE_OF = {
     "Adam": "optimisers",
     "train": "trainer",
 }
-_MODULES = ("heads", "moments", "published", "theory")
+_MODULES = ("moments", "published", "theory")
 
-__all__ = [*_MODULE_OF, *_MODULES]
+# A plain list, because a type checker cannot compute one.
+__all__ = [
+    "Adam",
+    "CubicMLP",
+    "GradientDescent",
+    "History",
+    "MergedAttention",
+    "Moments",
+    "RegressionTask",
+    "SeparateAttention",
+    "Sequences",
+    "moments",
+    "published",
+    "theory",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from iclcore import moments, published, theory
+    from iclcore.history import History
+    from iclcore.models import CubicMLP, MergedAttention, SeparateAttention
+    from iclcore.moments import Moments
+    from iclcore.optimisers import Adam, GradientDescent
+    from iclcore.task import RegressionTask, Sequences
+    from iclcore.trainer import train
+else:  # hidden from type checkers, so that they report a name that does not exist
+
+    def __getattr__(name: str):
+        if name in _MODULE_OF:
+            return getattr(import_module(f"iclcore.{_MODULE_OF[name]}"), name)
+        if name in _MODULES:
+            return import_module(f"iclcore.{name}")
+        raise AttributeError(f"module 'iclcore' has no attribute {name!r}")
 
 
-def __getattr__(name: str):
-    if name in _MODULE_OF:
-        return getattr(import_module(f"iclcore.{_MODULE_OF[name]}"), name)
-    if name in _MODULES:
-        return import_module(f"iclcore.{name}")
-    raise AttributeError(f"module 'iclcore' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

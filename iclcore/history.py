@@ -36,7 +36,7 @@ class History:
     """
 
     series: Arrays
-    settings: dict = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     ended: str = "finished"
     engine: str = ""
     floor_found: float | None = None
@@ -46,7 +46,7 @@ class History:
     start: Arrays = field(default_factory=dict)
     final: Arrays = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
-    steps: np.ndarray | None = None
+    steps: np.ndarray | Any = None  # default: 0, 1, 2, …
     moments: Any = None
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class History:
         return self.floor_found
 
     @property
-    def task(self) -> Any:
+    def task(self) -> RegressionTask | Any:
         """The task that the sequences were drawn from, or None if they were the user's own arrays."""
         if "MultiTask" in self.settings:
             from iclcore.heads.theory import MultiTask  # only runs of the second paper need it
@@ -148,7 +148,7 @@ class History:
         dim = self.task.dim if self.task else self.snapshots["value"].shape[-1] - 1
         return predictor(model.factors(self.snapshots, dim))
 
-    def record(self) -> dict:
+    def record(self) -> dict[str, Any]:
         """Return everything except the arrays, in types that JSON can store."""
         names = ("settings", "versions", "engine", "ended", "floor", "seconds")
         return {name: getattr(self, name) for name in names}

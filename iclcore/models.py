@@ -41,9 +41,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Model:
-    """The base class of all models: a number of heads, the scale ``init`` of the initial weights, a divisor.
+    """The base class of all models.
 
-    ``divisor`` says by which number the model divides its sum over tokens; see ``task.divide_by``.
+    - ``heads``: the number of heads.
+    - ``init``: the scale of the initial weights.
+    - ``divisor``: the number by which the model divides its sum over tokens: "one", "context" (the number of
+      examples) or "tokens" (one more); see ``task.divide_by``.
+
     ``only_beta`` is True for a model that reads only one column of S, the column of the last label, which is
     β = Σ_m y_m x_m.
     """
@@ -108,7 +112,13 @@ class Attention(Model):
 
 @dataclass(frozen=True)
 class MergedAttention(Attention):
-    """Attention with key and query as one E x E matrix per head: score(n, m) = token_nᵀ KQ token_m."""
+    """Attention with key and query as one E x E matrix per head: score(n, m) = token_nᵀ KQ token_m.
+
+    - ``heads``: the number of heads.
+    - ``init``: the standard deviation of all initial weights.
+    - ``divisor``: the number by which the sum over tokens is divided; see ``Model``.
+    - ``softmax``: True for softmax attention, False for linear attention.
+    """
 
     heads: int = 8
     init: float = 1e-6
@@ -126,7 +136,14 @@ class MergedAttention(Attention):
 
 @dataclass(frozen=True)
 class SeparateAttention(Attention):
-    """Attention with a key and a query of rank R in each head: score(n, m) = (Q token_n)·(K token_m)."""
+    """Attention with a key and a query of rank R in each head: score(n, m) = (Q token_n)·(K token_m).
+
+    - ``heads``: the number of heads.
+    - ``init``: the standard deviation of the initial values, and the norm of the initial key and query.
+    - ``divisor``: the number by which the sum over tokens is divided; see ``Model``.
+    - ``rank``: the number R of rows of key and query.
+    - ``softmax``: True for softmax attention, False for linear attention.
+    """
 
     heads: int = 5
     init: float = 1e-2
@@ -150,7 +167,12 @@ class SeparateAttention(Attention):
 
 @dataclass(frozen=True)
 class CubicMLP(Model):
-    """Two linear layers on the features z = vec(β x_qᵀ). β is the block of S between x and the last y."""
+    """Two linear layers on the features z = vec(β x_qᵀ). β is the block of S between x and the last y.
+
+    - ``heads``: the number of hidden units.
+    - ``init``: the standard deviation of all initial weights.
+    - ``divisor``: the number by which the sum over tokens is divided; see ``Model``.
+    """
 
     heads: int = 8
     init: float = 1e-6

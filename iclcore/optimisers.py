@@ -16,7 +16,11 @@ def _below_one(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class GradientDescent:
-    """Gradient descent as in torch.optim.SGD: θ ← θ − lr u with u ← momentum · u + g."""
+    """Gradient descent as in torch.optim.SGD: θ ← θ − lr u with u ← momentum · u + g.
+
+    - ``momentum``: the part of the last update u that is kept, at least 0 and below 1.
+    - ``weight_decay``: g is the gradient plus this number times the weight.
+    """
 
     momentum: float = 0.0
     weight_decay: float = 0.0
@@ -33,7 +37,12 @@ class GradientDescent:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam: θ ← θ − lr m̂/(√ŝ + eps), with m̂ and ŝ the running means of g and g², bias-corrected."""
+    """Adam: θ ← θ − lr m̂/(√ŝ + eps), with m̂ and ŝ the running means of g and g², bias-corrected.
+
+    - ``beta1`` and ``beta2``: the parts of the two running means that are kept, at least 0 and below 1.
+    - ``eps``: the number added to √ŝ, above 0.
+    - ``weight_decay``: g is the gradient plus this number times the weight.
+    """
 
     beta1: float = 0.9
     beta2: float = 0.999

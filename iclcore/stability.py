@@ -31,7 +31,10 @@ Gradient = Callable[[Factors], Factors]
 def stable_rate(task: RegressionTask, model: Model) -> float:
     """Return 2/sharpness of the population loss at the minimum that training from small weights reaches.
 
-    The model must be linear. At this minimum no residual is left that the weights could fit, so the Hessian
+    - ``task``: the training data are infinitely many sequences of it.
+    - ``model``: a linear model. Its divisor matters, and its ``init`` does not.
+
+    At this minimum no residual is left that the weights could fit, so the Hessian
     is 2 Jᵀ gram J with J = ∂c/∂weights. It includes the weights that reach the prediction although the paper
     sets them to zero, because along these weights round-off or a finite sample starts an instability at a
     smaller learning rate.
@@ -45,6 +48,11 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
 
 def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
     """Return the largest power of two, as learning rate, at which the loss never rises in ``steps`` steps.
+
+    - ``model``: a linear model or softmax attention.
+    - ``data``: Sequences or, for a linear model, also a RegressionTask or Moments.
+    - ``steps``: the number of steps of the run for which a rate is wanted.
+    - ``seed``: the seed of the initial weights, as for ``train``.
 
     The rate is found by training from weights drawn from ``seed``: we start with the rate 1 and halve it, or
     double it, as often as needed. The sharpness at the end of a run must also be below 2/lr, because

@@ -20,7 +20,8 @@ from iclcore.shapes import Float
 ORTHOGONAL = 1e-6  # tolerance: eigenvectors in float32 are only this close to orthogonal
 SPECTRA = ("linear", "power", "white")
 STREAMS = ("covariance", "shared", "inputs", "tasks", "noise", "errors")  # random number streams
-Vector, Matrix = Float[np.ndarray, " D"], Float[np.ndarray, "D D"]
+Vector = Float[np.ndarray, " D"]
+Matrix = Float[np.ndarray, "D D"]
 Divisor = str  # one of DIVISORS
 DIVISORS = ("one", "context", "tokens")
 
@@ -57,8 +58,8 @@ class Sequences:
     function that returns the initial weights of a model, and ``tests`` holds the test sets by name.
     """
 
-    x: ArrayLike
-    y: ArrayLike
+    x: np.ndarray | Any  # "or any": a list goes in, but an array comes out
+    y: np.ndarray | Any
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
@@ -138,7 +139,7 @@ class RegressionTask:
     included.
     """
 
-    dim: int | None = None  # default: the number of eigenvalues if these are given, else 4
+    dim: int | Any = None  # default: the number of eigenvalues if these are given, else 4
     context: int = 31
     outputs: int = 1
     spectrum: str | Sequence[float] | Vector = "linear"

@@ -300,14 +300,3 @@ def test_in_the_table_a_number_has_a_name_and_stands_with_the_figure_that_comput
     *_, same, moves = figure_table.table(figure_table.figures_of(path))
     assert same.endswith("| The *same*, {eq}`eq:a`. <br> `python -m iclbook figure one.two` |")
     assert moves.startswith(r"| animation | It \|moves\|. <br> ")
-
-
-def test_the_readme_draws_a_run_on_an_own_covariance(in_folder):
-    names = {}
-    for block in re.findall(
-        r"```py(?:thon)?\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL
-    ):
-        exec(block, names)
-    assert (in_folder / "values.png").read_bytes().startswith(b"\x89PNG")
-    assert "2 leave zero" in names["picture"].alt  # each to its eigenvector
-    assert names["on_arrays"].task is None and names["on_arrays"].ended == "finished"

@@ -103,12 +103,12 @@ def alone(script, folder):
 
 
 def test_what_pip_install_brings_runs_the_example_and_theory(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    example = "\n".join(blocks)
+    page = (ROOT / "book" / "use.md").read_text()
+    example = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     script = """
 from iclcore.cli import main
 assert main("theory --model attnS --heads 4 --save theory.csv".split()) == 0
-line = "train --model multihead --engine spectral --lr 0.01 --epoch 3 --save run.csv"
+line = "train --model multihead --engine spectral --lr 0.01 --epoch 3 --save spectral.csv"
 assert main(line.split()) == 0
 from iclcore import *
 """
@@ -116,7 +116,7 @@ from iclcore import *
     loss, *levels = re.findall(r"[\d.]+", first)
     assert 0 < float(loss) < float(levels[0]) and len(levels) == 5
     assert (tmp_path / "theory.csv").read_text().count("plateau_loss") == 5
-    assert (tmp_path / "run.csv").exists()
+    assert (tmp_path / "spectral.csv").exists()
 
 
 PUBLISHED = (
@@ -204,6 +204,7 @@ def test_workflows_and_the_hosted_environment_call_what_there_is():
         for job in flow["jobs"].values():
             assert all(("uses" in step) != ("run" in step) for step in job["steps"])
             said += [step["run"] for step in job["steps"] if "run" in step]
+    said.append((ROOT / "README.md").read_text())
     said.append(
         json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())["postCreateCommand"]
     )

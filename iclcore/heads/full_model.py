@@ -20,7 +20,8 @@ from iclcore.history import History
 from iclcore.shapes import Float
 
 Matrices = Mapping[str, Float[np.ndarray, "heads ..."]]  # K, Q, V and O
-Tokens, Query = Float[Any, "batch entries context"], Float[Any, "batch entries"]
+Tokens = Float[Any, "batch entries context"]
+Query = Float[Any, "batch entries"]
 Answer = Float[Any, "batch tasks"]
 Batch = tuple[Tokens, Query, Answer]
 # Drawing the inputs takes most of the time of a step, so groups of this many contexts share their inputs.

@@ -13,7 +13,8 @@ from iclcore.checks import BadValue, whole
 from iclcore.heads.theory import MultiTask, PerTask, water_filling
 from iclcore.shapes import Float
 
-Curve, Grid = Float[np.ndarray, " points"], Float[np.ndarray, " grid"]
+Curve = Float[np.ndarray, " points"]
+Grid = Float[np.ndarray, " grid"]
 
 # --- Losses and bounds --------------------------------------------------------------------------
 

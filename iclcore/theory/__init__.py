@@ -17,3 +17,22 @@ from iclcore.theory.linear import (
     white_start,
 )
 from iclcore.theory.saddles import Drop, staircase
+
+__all__ = [
+    "Drop",
+    "conserved",
+    "drop_time",
+    "escape_time",
+    "growth_rate",
+    "head_course",
+    "head_limit",
+    "learned",
+    "pcr_predictor",
+    "plateau_levels",
+    "plateau_losses",
+    "population_loss",
+    "rates",
+    "staircase",
+    "white_course",
+    "white_start",
+]

@@ -31,7 +31,8 @@ from iclcore.shapes import Float
 from iclcore.task import Divisor, Matrix, RegressionTask, Sequences, Vector
 from iclcore.theory.minimum import of_matrix
 
-Times, Levels = Float[np.ndarray, " t"], Float[np.ndarray, " levels"]
+Times = Float[np.ndarray, " t"]
+Levels = Float[np.ndarray, " levels"]
 SMALLEST = 1e-300  # least ratio x of a head's start to its limit: 1/x must be a float
 
 

@@ -35,12 +35,18 @@ HALF = 1 - 1 / np.sqrt(2)  # half of a drop is over when this part of a_d/b_d is
 
 @dataclass(frozen=True)
 class Drop:
-    """One drop of the loss: the time when half of it is over, the head that makes it, and what it learns."""
+    """One drop of the loss.
+
+    - ``time``: when half of the drop is over, as learning rate times steps.
+    - ``head``: the head that makes it, counted from 0.
+    - ``component``: the eigenvector that is learned; 1 has the largest eigenvalue.
+    - ``labels``: True if the key of the head reads the labels.
+    """
 
     time: float
     head: int
-    component: int  # the eigenvector that is learned: 1 has the largest eigenvalue
-    labels: bool = False  # True if the head's key reads the labels
+    component: int
+    labels: bool = False
 
 
 def staircase(
@@ -48,9 +54,13 @@ def staircase(
 ) -> list[Drop]:
     """Return all drops up to time ``until``, predicted from the initial weights of rank-one heads.
 
+    - ``task``: the training data are infinitely many sequences of it.
+    - ``start``: the initial weights of a SeparateAttention of rank 1, as ``History.start`` holds them.
+    - ``until``: drops after this time are left out. Time is learning rate times steps.
+    - ``divisor``: that of the model.
+
     Nothing is fitted. The equations of the small heads are integrated until one head has made half of a drop;
-    this head and its eigenvector are then left out, and the integration goes on with the others. Time is
-    learning rate times steps.
+    this head and its eigenvector are then left out, and the integration goes on with the others.
     """
     with needs():
         from scipy.integrate import solve_ivp

@@ -1,0 +1,58 @@
+"""What an editor shows of the package: names, signatures, attributes. Jedi completes as IPython does."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jedi
+import pytest
+
+import iclcore
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = jedi.Project(ROOT, added_sys_path=[str(ROOT / "book")])
+
+
+def completed(code):
+    """The names that an editor offers at the end of the code."""
+    return [found.name for found in jedi.Script(code, project=PROJECT).complete()]
+
+
+def test_every_public_name_is_listed_and_known_to_an_editor():
+    offered = set(completed("from iclcore import "))
+    for name in iclcore.__all__:
+        assert name in dir(iclcore) and name in offered
+        (found,) = jedi.Script(f"from iclcore import {name}\n{name}", project=PROJECT).infer(2, 0)
+        assert found.name == getattr(iclcore, name).__name__.rpartition(".")[2]
+
+
+def test_a_call_has_its_signature_and_its_result_its_attributes():
+    script = jedi.Script("from iclcore import train\ntrain(", project=PROJECT)
+    (signature,) = script.get_signatures(2, 6)
+    assert [each.name for each in signature.params][:4] == ["model", "data", "steps", "lr"]
+    before = "from iclcore import *\ntask = RegressionTask()\n"
+    assert completed(f"{before}train(SeparateAttention(), task, 3, 0.1).lo") == ["loss"]
+    assert completed(f"{before}task.eigenva") == ["eigenvalues"]
+    assert "argmin" in completed(f"{before}theory.plateau_losses(task).")  # as an array has it
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/use.md"])
+def test_an_editor_knows_every_attribute_that_a_page_uses(page):
+    code = "\n".join(re.findall(r"```py(?:thon)?\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
+    script = jedi.Script(code, project=PROJECT)
+    lines = code.splitlines()
+    for name in script.get_names(all_scopes=True, references=True):
+        if lines[name.line - 1][: name.column].endswith("."):
+            assert script.goto(name.line, name.column), f"{name.name} in {lines[name.line - 1]}"
+
+
+@pytest.mark.parametrize("package", ["iclcore", "book/iclbook"])
+def test_type_checkers_are_told_that_the_package_has_types(package):
+    assert (ROOT / package / "py.typed").exists()
+
+
+def test_importing_the_package_loads_nothing_of_it():
+    script = "import sys, iclcore; print([m for m in sys.modules if m.startswith('iclcore.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n"

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore import moments
-from iclcore.checks import BadValue, instance
+from iclcore.checks import BadValue
 from iclcore.engines.base import flat, parted
 from iclcore.models import Factors, Model, trainable
 from iclcore.moments import Data
-from iclcore.task import RegressionTask, Sequences
+from iclcore.task import RegressionTask, only_sequences
 from iclcore.theory.minimum import balanced_end, jacobian
 from iclcore.trainer import train
 
@@ -85,7 +85,7 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
         raise BadValue("model", "takes linear or softmax models")
     from iclcore.engines.softmax import QueryRow
 
-    row = QueryRow(model, instance("data", data, Sequences))
+    row = QueryRow(model, only_sequences("data", data))
     return data, lambda factors: row.gradient(factors)[1]
 
 

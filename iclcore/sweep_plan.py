@@ -115,6 +115,8 @@ class Plan:
         numbers = {name: getattr(self, name) for name in names}
         if self.own_data:
             numbers |= {"sequences": len(self.data), "data": self.data.digest}
+            if not self.task:
+                numbers |= {"dim": self.data.dim, "outputs": self.data.outputs}
         return describe(*filter(None, [self.task, self.model, self.optimizer])) | numbers
 
     @property

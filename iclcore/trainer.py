@@ -81,6 +81,8 @@ def train(
     weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
     settings |= describe(*filter(None, [task or data.task, model, optimizer]))
+    if not (task or data.task):
+        settings |= {"dim": data.dim, "outputs": data.outputs}
     settings |= fresh | {"steps": steps, "lr": lr}
 
     clocks, first = [time.perf_counter()], copied(weights)
@@ -171,7 +173,8 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
     for name, dataset in [("data", data), *tests.items()]:
         if not isinstance(dataset, accepted):
             takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"
-            raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}")
+            hint = "; task.sample(5000) draws some" if isinstance(dataset, RegressionTask) else ""
+            raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}{hint}")
         if (dataset.dim, dataset.outputs) != (data.dim, data.outputs):
             takes = f"takes sets with the dim and outputs of data, {data.dim} and {data.outputs}"
             raise BadValue("tests", f"{takes}; {name} has {dataset.dim} and {dataset.outputs}")

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "iclcore"
 LEVELS = """
 bars checks extras files shapes versions
 task
-models optimisers
+models optimisers prediction
 published
 modules
 loops gaussian moments

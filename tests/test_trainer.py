@@ -305,7 +305,11 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
                 (RegressionTask(dim=2).sample(3), "auto", "far has 2 and 1"),
                 (RegressionTask(dim=2).sample(3), "published", "far has 2 and 1"),
                 (replace(TASK, outputs=2), "auto", "of data, 3 and 1; far has 3 and 2"),
-                (TASK, "autograd", "engine autograd takes Sequences as far, not RegressionTask"),
+                (
+                    TASK,
+                    "autograd",
+                    r"engine autograd takes Sequences as far, not .*; task.sample\(5000\) draws",
+                ),
                 (
                     of_population(TASK, CubicMLP()),
                     "auto",
@@ -322,6 +326,7 @@ def test_refusals(wrong, says):
 
 WRONG_TYPES = """
 from iclcore import Adam, MergedAttention, RegressionTask, train
+from iclcore.stability import monotone_rate
 task, model = RegressionTask(dim=3, context=6), MergedAttention()
 data = task.sample(3)
 for wrong in (
@@ -332,6 +337,8 @@ for wrong in (
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
     lambda: train(model, data, 5, 0.1, optimizer="adam"),
     lambda: train(model, data, 5, 0.1, optimizer=Adam),
+    lambda: train(model, data, 5, 0.1).error(task),
+    lambda: monotone_rate(MergedAttention(softmax=True), task, 5),
 ):
     try:
         wrong()
@@ -351,4 +358,6 @@ def test_a_wrong_type_is_refused_in_one_line():
         "engine moments takes Sequences or RegressionTask or Moments as test, not int",
         "optimizer takes GradientDescent or Adam, not str",
         "optimizer takes GradientDescent or Adam, not type",
+        "data takes Sequences, as task.sample(5000) draws them, not the task",
+        "data takes Sequences, as task.sample(5000) draws them, not the task",
     ]

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from iclcore import prediction
+from iclcore.checks import BadValue, shown
 from iclcore.files import read_npz, reading, write_whole
-from iclcore.models import MODELS, Model, Weights, predictor
+from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
 from iclcore.prediction import Sizes
 from iclcore.shapes import Float, Int
@@ -174,25 +175,11 @@ class History:
 
         The result has the shape (P,) or (P, O), as y has it. T need not be that of the training sequences.
         """
-        return prediction.predict(*self._trained, x, y)
+        return prediction.predict(self.model, self.final, self._sizes, x, y)
 
     def error(self, data: Sequences) -> float:
         """Return the mean squared error of the trained model on sequences, as ``train`` records the loss."""
-        return prediction.error(*self._trained, data)
-
-    @property
-    def _trained(self) -> tuple[Model, Weights, Sizes]:
-        """The model, its last weights, and the numbers D of inputs and O of outputs."""
-        model = self.model
-        if not (model.linear or model.softmax):
-            line = (
-                f"prediction: {type(model).__name__} is neither linear nor softmax attention; its "
-            )
-            line += "torch module predicts: iclcore.modules.module(run.model, run.final, outputs)"
-            raise ValueError(line)
-        if not self.final:
-            raise ValueError("prediction: a CSV file has no weights; save the run by to_npz")
-        return model, self.final, self._sizes
+        return prediction.error(self.model, self.final, self._sizes, data)
 
     @property
     def _sizes(self) -> Sizes:
@@ -291,8 +278,15 @@ def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:
 
 def describe(*parts: object) -> dict:
     """Return dataclasses as settings: a dict from class name to fields, in types that JSON can store."""
+
+    def plain(value: object) -> Any:
+        if not isinstance(value, np.generic):
+            takes = "takes fields that a file can hold, numbers, texts and lists"
+            raise BadValue("model", f"{takes}, not {shown(value)}")
+        return value.item()
+
     settings = {type(part).__name__: asdict(part) for part in parts}
-    return json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's numbers
+    return json.loads(json.dumps(settings, default=plain))
 
 
 def _column(name: str, index: tuple[int, ...]) -> str:

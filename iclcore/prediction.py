@@ -43,7 +43,7 @@ def predict(
         raise BadValue("y", f"{takes}, with x.shape {x.shape}, not {y.shape}")
     labels = numbers("y", y[:, : tokens - 1])  # the answer may be nan
     labels = labels[..., None] if y.ndim == 2 else labels
-    _check_sizes(sizes, (dim, labels.shape[2]))
+    _check(model, weights, sizes, (dim, labels.shape[2]))
     labels = np.pad(labels, [(0, 0), (0, 1), (0, 0)])
     answers = attend(model, model.factors(weights, dim), np.concatenate([x, labels], axis=2))
     return answers[:, 0] if y.ndim == 2 else answers
@@ -52,13 +52,20 @@ def predict(
 def error(model: Model, weights: Weights, sizes: Sizes, data: Sequences) -> float:
     """Return the mean squared error over sequences and outputs, averaged over the lengths."""
     only_sequences("data", data)
-    _check_sizes(sizes, (data.dim, data.outputs))
+    _check(model, weights, sizes, (data.dim, data.outputs))
     factors = model.factors(weights, data.dim)
     errors = [((attend(model, factors, tokens) - y) ** 2).mean() for tokens, y in data.prefixes()]
     return float(np.mean(errors))
 
 
-def _check_sizes(sizes: Sizes, given: Sizes) -> None:
+def _check(model: Model, weights: Weights, sizes: Sizes, given: Sizes) -> None:
+    """Raise an error that says what to do if these weights cannot predict sequences of the given sizes."""
+    if not (model.linear or model.softmax):
+        other = "is neither linear nor softmax attention; its torch module predicts:"
+        line = f"prediction: {type(model).__name__} {other} iclcore.modules.module(run.model, run.final, O)"
+        raise ValueError(line)
+    if not weights:
+        raise ValueError("prediction: a CSV file has no weights; save the run by to_npz")
     if given != sizes:
         takes = "takes the numbers of inputs and outputs of the run, %d and %d, not %d and %d"
         raise BadValue("data", takes % (*sizes, *given))

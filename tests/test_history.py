@@ -1,7 +1,7 @@
 """A run comes back from its files as it was, or one line says that it cannot."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from iclcore import (
     models,
     train,
 )
+from iclcore.checks import BadValue
 from iclcore.files import DamagedFile, write_whole
 from iclcore.heads.theory import MultiTask
 from iclcore.history import describe
@@ -162,6 +163,19 @@ def test_what_a_run_of_the_second_paper_has_not(what, says):
 def test_predictors_say_how_to_keep_weights():
     with pytest.raises(ValueError, match=r"snapshots=10"):
         _ = train(SeparateAttention(), TASK, 2, 0.1).predictors
+
+
+def test_fields_of_a_model_of_ones_own(monkeypatch):
+    """One without a default is kept; one that no file can hold is refused before the run."""
+
+    @dataclass(frozen=True)
+    class Mine(SeparateAttention):
+        width: int = field(kw_only=True)
+
+    monkeypatch.setitem(models.MODELS, "Mine", Mine)
+    assert train(Mine(width=np.int64(3)), TASK, 3, 0.1).model == Mine(width=3)
+    with pytest.raises(BadValue, match=r"model takes fields that a file can hold, .*tanh"):
+        train(Mine(width=np.tanh), TASK, 3, 0.1)
 
 
 def test_runs_are_equal_if_they_recorded_the_same(tmp_path):

@@ -129,6 +129,6 @@ def test_what_cannot_be_predicted(tmp_path, monkeypatch):
         linear = False
 
     monkeypatch.setitem(models.MODELS, "Nonlinear", Nonlinear)
-    settings = {"Nonlinear": {"heads": 2}}
+    settings = {"Nonlinear": {"heads": 2}, "dim": 3, "outputs": 1}
     with pytest.raises(ValueError, match=r"Nonlinear is neither .* iclcore.modules.module"):
         History(run.series, settings, final=run.final).error(data)

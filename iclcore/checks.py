@@ -81,6 +81,8 @@ def choice(name: str, value: Any, choices: tuple) -> Any:
 
 def numbers(name: str, value: Any) -> np.ndarray:
     """Return the value as an array of finite floats; float32 stays float32."""
+    if np.ma.is_masked(value):
+        raise BadValue(name, "takes no masked entries: leave them out, or fill them")
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths

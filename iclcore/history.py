@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from iclcore import prediction
+from iclcore.checks import BadValue, shown
 from iclcore.files import read_npz, reading, write_whole
 from iclcore.models import MODELS, Model, predictor
 from iclcore.optimisers import OPTIMIZERS, PLAIN, Optimizer
-from iclcore.shapes import Int
-from iclcore.task import RegressionTask
+from iclcore.prediction import Sizes
+from iclcore.shapes import Float, Int
+from iclcore.task import RegressionTask, Sequences
 from iclcore.versions import versions
 
 Arrays = dict[str, np.ndarray]
@@ -21,7 +25,7 @@ FLOAT64_ROUNDING, FLOAT32_ROUNDING = 1e-11, 1e-6
 FLOAT32_ENGINES = ("softmax", "published")
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class History:
     """One training run.
 
@@ -31,8 +35,9 @@ class History:
     ``start`` and ``final`` are the first and the last weights. ``settings`` says what was run, in JSON's
     types.
 
-    ``ended`` is "finished", "interrupted", or "diverged" if the last loss is not finite. ``seconds`` says how
-    long each part took. ``moments`` are the averages that the run was trained on; they are not saved.
+    ``ended`` is "finished", "interrupted" by Ctrl-C, "stopped" by the callback of ``train``, or "diverged" if
+    the last loss is not finite. ``seconds`` says how long each part took. ``moments`` are the averages that
+    the run was trained on; they are not saved.
     """
 
     series: Arrays
@@ -61,6 +66,17 @@ class History:
         loss = f"loss {self.loss[0]:.4g} to {self.loss[-1]:.4g}"
         rise = "" if self.first_rise is None else f", first rising at step {self.first_rise:,}"
         return f"History({what}; {end}, {loss}{rise})"
+
+    def __eq__(self, other: object) -> bool:
+        """True if the two runs had the same settings and recorded the same numbers, in whatever time."""
+        if not isinstance(other, History):
+            return NotImplemented
+        one, two = self._arrays(), other._arrays()
+        return (
+            (self.settings, self.engine, self.ended) == (other.settings, other.engine, other.ended)
+            and one.keys() == two.keys()
+            and all(np.array_equal(one[name], two[name], equal_nan=True) for name in one)
+        )
 
     @property
     def first_rise(self) -> int | None:
@@ -115,7 +131,11 @@ class History:
         """Return the object that the settings describe and whose class is one of ``classes``."""
         for name in classes.keys() & self.settings:
             return classes[name](**self.settings[name])
-        raise ValueError(f"{what}: this run has none that is known, but only {list(self.settings)}")
+        used = ", ".join(name for name, value in self.settings.items() if isinstance(value, dict))
+        line = f"{what}: this run has none of {', '.join(classes)}, but {used or 'no settings'}"
+        if what == "model":
+            line += "; import the module that adds a model of your own to iclcore.models.MODELS"
+        raise ValueError(line)
 
     @property
     def lr(self) -> float:
@@ -141,12 +161,31 @@ class History:
         """The matrix M of the prediction ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
         model = self.model
         if not model.linear:
-            raise ValueError("predictors: a model with softmax has no such M")
+            raise ValueError("predictors: only a linear model has such an M")
         if not self.snapshots:
             raise ValueError("predictors: this run kept no weights; train(..., snapshots=10) does")
-        # without a task we assume one output, because M is defined only for one
-        dim = self.task.dim if self.task else self.snapshots["value"].shape[-1] - 1
-        return predictor(model.factors(self.snapshots, dim))
+        return predictor(model.factors(self.snapshots, self._sizes[0]))
+
+    def predict(self, x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, "P *O"]:
+        """Return ŷ, the answer of the trained model to the query of each sequence.
+
+        - ``x``: inputs of the shape (P, T, D); the last of each sequence is the query.
+        - ``y``: the labels of the T − 1 others, (P, T − 1) or (P, T − 1, O). There may be T labels, as in
+          Sequences; the last one is not read.
+
+        The result has the shape (P,) or (P, O), as y has it. T need not be that of the training sequences.
+        """
+        return prediction.predict(self.model, self.final, self._sizes, x, y)
+
+    def error(self, data: Sequences) -> float:
+        """Return the mean squared error of the trained model on sequences, as ``train`` records the loss."""
+        return prediction.error(self.model, self.final, self._sizes, data)
+
+    @property
+    def _sizes(self) -> Sizes:
+        """The numbers D of inputs and O of outputs."""
+        sizes = self.settings.get("RegressionTask", self.settings)
+        return sizes["dim"], sizes["outputs"]
 
     def record(self) -> dict[str, Any]:
         """Return everything except the arrays, in types that JSON can store."""
@@ -196,11 +235,16 @@ class History:
                 columns[name] = np.stack(parts, axis=1).reshape(-1, *shape)
             return cls._read(record, steps=steps, series=columns)
 
-    def to_npz(self, path: str | Path) -> None:
-        """Write the whole run, including the weights but not the moments."""
+    def _arrays(self) -> Arrays:
+        """Return all arrays by the names that they have in an npz file."""
         arrays = {"steps": self.steps, "kept": self.kept}
         for group in GROUPS:
             arrays |= {f"{group}/{name}": array for name, array in getattr(self, group).items()}
+        return arrays
+
+    def to_npz(self, path: str | Path) -> None:
+        """Write the whole run, including the weights but not the moments."""
+        arrays = self._arrays()
         # the record lists the arrays, because a zip has a checksum for each file but none for its directory
         record = json.dumps(self.record() | {"arrays": list(arrays)})
         write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
@@ -234,8 +278,15 @@ def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:
 
 def describe(*parts: object) -> dict:
     """Return dataclasses as settings: a dict from class name to fields, in types that JSON can store."""
+
+    def plain(value: object) -> Any:
+        if not isinstance(value, np.generic):
+            takes = "takes fields that a file can hold, numbers, texts and lists"
+            raise BadValue("model", f"{takes}, not {shown(value)}")
+        return value.item()
+
     settings = {type(part).__name__: asdict(part) for part in parts}
-    return json.loads(json.dumps(settings, default=lambda number: number.item()))  # NumPy's numbers
+    return json.loads(json.dumps(settings, default=plain))
 
 
 def _column(name: str, index: tuple[int, ...]) -> str:

@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from iclcore import plain
-from iclcore.checks import BadValue, choice, fits_in_memory
+from iclcore.checks import BadValue, choice, fits_in_memory, shown
 from iclcore.gaussian import population_averages
 from iclcore.models import Factors, Model, scoring
 from iclcore.shapes import Float, Int
@@ -235,5 +235,10 @@ def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vecto
     n = np.array([tokens - 1 for tokens in task.lengths])
     per_example = n / np.array([divide_by(divisor, tokens) for tokens in task.lengths])
     g, g2, h = per_example.mean(), (per_example**2).mean(), (per_example**2 / n).mean()
-    a = g * eigenvalues**2
-    return a, g2 * eigenvalues**3 + h * eigenvalues**2 * (eigenvalues + task.label_power)
+    with np.errstate(over="ignore", under="ignore"):
+        a = g * eigenvalues**2
+        b = g2 * eigenvalues**3 + h * eigenvalues**2 * (eigenvalues + task.label_power)
+    if not ((a > 0) & (b > 0) & (b < np.inf)).all():
+        takes = "takes eigenvalues whose third powers are floats above 0"
+        raise BadValue("spectrum", f"{takes}, not {shown(eigenvalues)}")
+    return a, b

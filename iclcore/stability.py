@@ -11,12 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore import moments
-from iclcore.checks import BadValue, instance
+from iclcore.checks import BadValue
 from iclcore.engines.base import flat, parted
 from iclcore.extras import needs
 from iclcore.models import Factors, Model, trainable
 from iclcore.moments import Data
-from iclcore.task import RegressionTask, Sequences
+from iclcore.task import RegressionTask, only_sequences
 from iclcore.theory.minimum import balanced_end, jacobian
 from iclcore.trainer import train
 
@@ -68,7 +68,7 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
         def monotone(lr: float) -> bool:
             if not SMALLEST < lr < 1 / SMALLEST:
                 raise BadValue("data", "takes sequences on which a learning rate works; none does")
-            run = train(model, data, steps, lr, start=start, progress=lambda _: None)
+            run = train(model, data, steps, lr, start=start)
             if run.ended == "interrupted":
                 raise KeyboardInterrupt
             if run.ended == "diverged" or run.first_rise is not None:
@@ -94,7 +94,7 @@ def _data_and_gradient(model: Model, data: Data) -> tuple[Data, Gradient]:
         raise BadValue("model", "takes linear or softmax models")
     from iclcore.engines.softmax import QueryRow
 
-    row = QueryRow(model, instance("data", data, Sequences))
+    row = QueryRow(model, only_sequences("data", data))
     return data, lambda factors: row.gradient(factors)[1]
 
 

@@ -26,7 +26,7 @@ from iclcore.history import History, describe
 from iclcore.models import Model, trainable
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import Progress, train
+from iclcore.trainer import Callback, train
 from iclcore.versions import PACKAGES, versions
 
 MOST_PLANS = 100_000  # a larger grid is almost certainly a typing error
@@ -117,6 +117,8 @@ class Plan:
         numbers = {name: getattr(self, name) for name in names}
         if self.own_data:
             numbers |= {"sequences": len(self.data), "data": self.data.digest}
+            if not self.task:
+                numbers |= {"dim": self.data.dim, "outputs": self.data.outputs}
         return describe(*filter(None, [self.task, self.model, self.optimizer])) | numbers
 
     @property
@@ -209,20 +211,18 @@ def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
     return by_name
 
 
-def carry_out(plan: Plan, progress: Progress | None = None) -> History:
+def carry_out(plan: Plan, callback: Callback | None = None) -> History:
     """Train a plan and return its history, with the plan's settings and the floor of the loss.
 
-    ``progress`` is called with the number of steps just done; it may raise KeyboardInterrupt.
+    ``callback`` is that of ``train``.
     """
     data, tests, seed = plan.data, {}, plan.seed
     if plan.drawn:
         data, seed = _published_draw(plan.draw), None
         tests = {f"test_{name}": sequences for name, sequences in data.tests.items()}
-    if progress:
-        progress(0)  # so that it can stop the run after a long draw
     history = train(
         plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed, tests=tests,
-        engine=plan.engine, progress=progress,
+        engine=plan.engine, callback=callback,
     )  # fmt: skip
     series = {name: a for name, a in history.series.items() if plan.values or name != "value"}
     floor = history.floor

@@ -36,6 +36,26 @@ def divide_by(divisor: str, tokens: int) -> int:
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
+def inputs(name: str, value: ArrayLike) -> np.ndarray:
+    """Check that the value holds the inputs of sequences, (P, T, D), and return it as an array."""
+    x = numbers(name, value)
+    if x.ndim != 3 or x.shape[1] < 2 or not x.size:
+        takes = f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}"
+        if x.ndim == 2:  # a table with a row for each token
+            takes += (
+                f"; numpy.asarray({name}).reshape(P, T, {x.shape[1]}) makes it of rows in order"
+            )
+        raise BadValue(name, takes)
+    return x
+
+
+def only_sequences(name: str, value: Any) -> "Sequences":
+    """Check that the value is Sequences; for a task, the error says how to get some."""
+    if isinstance(value, RegressionTask):
+        raise BadValue(name, "takes Sequences, as task.sample(5000) draws them, not the task")
+    return checks.instance(name, value, Sequences)
+
+
 def read_only(array: np.ndarray) -> np.ndarray:
     """Return the array itself if nobody can change it, else a read-only copy."""
     if array.flags.writeable or getattr(array.base, "flags", array.flags).writeable:
@@ -68,11 +88,9 @@ class Sequences:
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
 
     def __post_init__(self) -> None:
-        x, y = numbers("x", self.x), numbers("y", self.y)
+        x, y = inputs("x", self.x), numbers("y", self.y)
         if y.ndim == 2:
             y = y[:, :, None]
-        if x.ndim != 3 or x.shape[1] < 2 or not x.size:
-            raise BadValue("x", f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}")
         if y.ndim != 3 or y.shape[:2] != x.shape[:2] or not y.size:
             takes = f"takes the shape (P, T) or (P, T, O), with x.shape {x.shape}"
             raise BadValue("y", f"{takes}, not {y.shape}")

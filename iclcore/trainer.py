@@ -4,15 +4,15 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from operator import index
 from threading import Event, current_thread, main_thread
-from types import SimpleNamespace
 
 import numpy as np
 
+from iclcore.bars import Bar
 from iclcore.checks import BadValue, instance, numbers, positive, shown, whole
 from iclcore.engines import ENGINES, choose
 from iclcore.engines.base import Engine
@@ -22,7 +22,7 @@ from iclcore.moments import Data, Moments, averages, features
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-Progress = Callable[[int], object]
+Callback = Callable[[int, float], object]
 BLOCK_SECONDS = 0.1  # duration of a block of steps; the bar and Ctrl-C wait for its end
 
 
@@ -39,7 +39,7 @@ def train(
     tests: Mapping[str, Data] | None = None,
     snapshots: int | Sequence[int] | np.ndarray = (),
     engine: str = "auto",
-    progress: Progress | None = None,
+    callback: Callback | None = None,
 ) -> History:
     """Train ``model`` on ``data`` for ``steps`` steps of size ``lr`` and return the History.
 
@@ -56,12 +56,14 @@ def train(
     - ``engine``: "auto" chooses "moments" for linear models (or "population" for a task of many dimensions),
       "softmax" for softmax attention, and "autograd", the slow reference, for the rest. "published" repeats
       the operations of the first paper's code in float32.
-    - ``progress``: a function that is called with the number of steps just done, instead of a bar.
+    - ``callback``: a function ``callback(step, loss)``, called about ten times a second with the number of
+      steps done and the last loss recorded. If it returns True, the run ends.
 
     The history holds the loss, the value weight of each head and the test errors, recorded before every step.
-    It also holds the first and the last weights. The run ends early if the loss is no longer finite, or on
-    Ctrl-C; the history then holds what was recorded until the end. A warning says if the loss rose or stopped
-    being finite.
+    It also holds the first and the last weights. The run ends early if the loss is no longer finite, on
+    Ctrl-C, or if the callback returns True; the history then holds what was recorded until the end. A warning
+    says if the loss rose or stopped being finite. A run of more than a second shows a bar with its loss, on a
+    terminal and in a notebook, unless the environment variable TQDM_DISABLE is set.
     """
     trainable("model", model)
     instance("data", data, Sequences, RegressionTask, Moments)
@@ -79,6 +81,8 @@ def train(
     weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
     settings |= describe(*filter(None, [task or data.task, model, optimizer]))
+    if not (task or data.task):
+        settings |= {"dim": data.dim, "outputs": data.outputs}
     settings |= fresh | {"steps": steps, "lr": lr}
 
     clocks, first = [time.perf_counter()], copied(weights)
@@ -95,7 +99,7 @@ def train(
     run.load()
     clocks.append(time.perf_counter())
     with delayed_interrupt() as interrupted:
-        blocks, kept, ended = _advance(run, steps, snapshots, progress, interrupted)
+        blocks, kept, ended = _advance(run, steps, snapshots, callback, interrupted)
         clocks.append(time.perf_counter())
         loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
         seconds = zip(("moments", "loading", "descent"), np.diff(clocks).tolist(), strict=True)
@@ -169,7 +173,8 @@ def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -
     for name, dataset in [("data", data), *tests.items()]:
         if not isinstance(dataset, accepted):
             takes = f"takes {' or '.join(each.__name__ for each in accepted)} as {name}"
-            raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}")
+            hint = "; task.sample(5000) draws some" if isinstance(dataset, RegressionTask) else ""
+            raise BadValue("engine", f"{engine} {takes}, not {type(dataset).__name__}{hint}")
         if (dataset.dim, dataset.outputs) != (data.dim, data.outputs):
             takes = f"takes sets with the dim and outputs of data, {data.dim} and {data.outputs}"
             raise BadValue("tests", f"{takes}; {name} has {dataset.dim} and {dataset.outputs}")
@@ -198,7 +203,7 @@ def _initial_weights(
 
 
 def _advance(
-    engine: Engine, steps: int, snapshots: set[int], progress: Progress | None, interrupted: Event
+    engine: Engine, steps: int, snapshots: set[int], callback: Callback | None, interrupted: Event
 ) -> tuple[list[tuple[np.ndarray, ...]], dict[int, Weights], str]:
     """Train for ``steps`` steps; return the records of all blocks, the snapshots, and how the run ended.
 
@@ -206,36 +211,26 @@ def _advance(
     bar moves smoothly and Ctrl-C takes effect soon.
     """
     blocks, kept, done, size, ended = [], {}, 0, 1, "finished"
-    hide = True if progress else None  # None shows the bar on a terminal only
-    with _bar(total=steps, unit=" steps", delay=1, disable=hide, leave=False) as bar:
+    with Bar(steps, "steps") as bar:
         for stop in sorted(snapshots | {steps}):
             while done < stop and ended == "finished":
                 clock = time.perf_counter()
                 blocks.append(engine.advance(min(size, stop - done)))
-                count = len(blocks[-1][0])
+                count, loss = len(blocks[-1][0]), float(blocks[-1][0][-1])
                 done += count
-                try:
-                    (progress or bar.update)(count)
-                except KeyboardInterrupt:  # progress raises it when a sweep stops its runs
-                    interrupted.set()
-                if not np.isfinite(blocks[-1][0][-1]):
+                bar.show(done, f"loss {loss:.4g}")
+                answer = callback(done, loss) if callback else None
+                if not np.isfinite(loss):
                     ended = "diverged"
                 elif interrupted.is_set() and done < steps:
                     ended = "interrupted"
+                elif isinstance(answer, bool | np.bool_) and answer and done < steps:
+                    ended = "stopped"
                 per_second = count / max(time.perf_counter() - clock, 1e-9)
                 size = max(1, int(min(4 * size, BLOCK_SECONDS * per_second)))
             if done == stop and stop in snapshots:
                 kept[stop] = copied(engine.weights)
     return blocks, kept, ended
-
-
-def _bar(**options):
-    """Return a bar of tqdm or, if tqdm is not installed, a stand-in that shows nothing."""
-    try:
-        from tqdm import tqdm
-    except ModuleNotFoundError:
-        return nullcontext(SimpleNamespace(update=id))
-    return tqdm(**options)
 
 
 def _problem(history: History, data: Data) -> str | None:

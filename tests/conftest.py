@@ -19,8 +19,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # not `loops` nor the engines softmax and population: numba compiles their functions and must see them bare
 CHECKED = (
-    "engines.autograd", "engines.base", "engines.linear", "files", "generators", "heads", "history", "models",
-    "modules", "moments", "published", "stability", "task", "theory", "trainer",
+    "engines.autograd", "engines.base", "engines.linear", "files", "generators", "heads", "history",
+    "models", "modules", "moments", "prediction", "published", "stability", "task", "theory",
+    "trainer",
 )  # fmt: skip
 install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
 

@@ -30,7 +30,9 @@ from iclcore.checks import (
     seed,
     whole,
 )
-from iclcore.heads import spectral
+from iclcore.heads import full_model, spectral
+from iclcore.heads.schedule import FIGURE_1
+from iclcore.heads.theory import MultiTask, aligned_start, flow
 from iclcore.models import Model, trainable
 from iclcore.moments import features
 
@@ -108,6 +110,44 @@ def test_what_would_silently_be_another_model_is_refused():
         stability.stable_rate(task, SeparateAttention(softmax=True))
     with pytest.raises(BadValue, match="covariance takes finite numbers"):
         RegressionTask.of_covariance([[float("nan"), 0], [0, 1]])
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_eigenvalues_whose_powers_are_no_floats_are_refused(scale):
+    """The eigenvalues of a Hessian did not converge, and a staircase of nan did not end."""
+    task = RegressionTask.of_covariance(scale * np.eye(3))
+    for wrong in (
+        lambda: stability.stable_rate(task, SeparateAttention()),
+        lambda: theory.plateau_losses(task),
+        lambda: theory.staircase(task, SeparateAttention().start(3), until=1),
+    ):
+        with pytest.raises(BadValue, match="spectrum takes eigenvalues whose third powers"):
+            wrong()
+    near = RegressionTask.of_covariance(1e-50 * np.eye(3))
+    assert np.isfinite(stability.stable_rate(near, SeparateAttention()))
+
+
+TWO = MultiTask((2, 2), 20)
+ALIGNED = aligned_start(TWO, 2)
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (lambda: full_model.train_full(TWO, *ALIGNED, seed=-1), "seed takes a whole number"),
+        (
+            lambda: full_model.train_published(TWO, FIGURE_1, seed=2**64),
+            "seed takes a whole number",
+        ),
+        (lambda: spectral.train_spectral(TWO, *ALIGNED, seed=-1), "seed takes a whole number"),
+        (lambda: spectral.measure(TWO, *ALIGNED, seed=-1), "seed takes a whole number"),
+        (lambda: flow(TWO, *ALIGNED, []), "t takes increasing times, at least one, not"),
+        (lambda: flow(TWO, *ALIGNED, [1.0, np.nan]), "t takes finite numbers"),
+    ],
+)
+def test_what_the_second_paper_refuses(wrong, says):
+    with pytest.raises(BadValue, match=f"^{says}"):
+        wrong()
 
 
 @pytest.mark.parametrize("model", [MergedAttention(), CubicMLP()])

@@ -13,6 +13,7 @@ from conftest import close
 from iclbook import chapter, plot
 from iclbook.plot import data
 from iclbook.plot.panels import listed
+from iclcore import RegressionTask, SeparateAttention, train
 
 
 def test_the_numbers_are_those_that_are_drawn():
@@ -54,6 +55,22 @@ def test_the_numbers_are_those_that_are_drawn():
     assert said["c"]["y ticks"] == {"0": "least squares", "1": "none"}
     with pytest.raises(ValueError, match=r"^suffix takes one of \.png, \.svg, \.csv, not '\.pdf'$"):
         whole.file(".pdf")
+
+
+def test_a_picture_is_saved_whole_or_not_at_all(tmp_path):
+    run = train(SeparateAttention(2), RegressionTask(dim=3, context=6), 9, 0.1)
+    picture = plot.figure(plot.values(run))
+    for suffix in picture.suffixes:
+        picture.save(tmp_path / f"x{suffix}")
+        assert (tmp_path / f"x{suffix}").read_bytes() == picture.file(suffix)
+    picture.save(str(tmp_path / "x.PNG"))
+    with pytest.raises(ValueError, match=r"^suffix takes one of \.png, \.svg, \.csv, not '\.pdf'$"):
+        picture.save(tmp_path / "x.pdf")
+    assert {path.name for path in tmp_path.iterdir()} == {"x.png", "x.svg", "x.csv", "x.PNG"}
+    with pytest.raises(
+        ValueError, match=r"^keys: this run kept none; train\(\.\.\., snapshots=10\)"
+    ):
+        plot.keys(run, [0])
 
 
 def test_every_curve_of_a_chapter_has_a_name_and_the_numbers_that_are_said_of_it(monkeypatch):

@@ -854,7 +854,7 @@ REFUSALS = {
         FIGURE_1, np.ones((2, 3)), np.ones((3, 3))
     ),
     "owner takes 3 head numbers": lambda: theory.limit(FIGURE_1, (0, 1)),
-    "t takes finite increasing times": lambda: theory.flow(FIGURE_1, *START, [0, 2, 1]),
+    "t takes increasing times, at least one, not": lambda: theory.flow(FIGURE_1, *START, [0, 2, 1]),
     "omega0 takes Σ_j d_j ω_j²": lambda: theory.flow(
         ONE, np.array([[9.0]]), np.ones((1, 1)), [0, 1]
     ),

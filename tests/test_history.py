@@ -1,7 +1,7 @@
 """A run comes back from its files as it was, or one line says that it cannot."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -13,9 +13,11 @@ from iclcore import (
     History,
     RegressionTask,
     SeparateAttention,
+    Sequences,
     models,
     train,
 )
+from iclcore.checks import BadValue
 from iclcore.files import DamagedFile, write_whole
 from iclcore.heads.theory import MultiTask
 from iclcore.history import describe
@@ -163,6 +165,45 @@ def test_predictors_say_how_to_keep_weights():
         _ = train(SeparateAttention(), TASK, 2, 0.1).predictors
 
 
+def test_fields_of_a_model_of_ones_own(monkeypatch):
+    """One without a default is kept; one that no file can hold is refused before the run."""
+
+    @dataclass(frozen=True)
+    class Mine(SeparateAttention):
+        width: int = field(kw_only=True)
+
+    monkeypatch.setitem(models.MODELS, "Mine", Mine)
+    assert train(Mine(width=np.int64(3)), TASK, 3, 0.1).model == Mine(width=3)
+    with pytest.raises(BadValue, match=r"model takes fields that a file can hold, .*tanh"):
+        train(Mine(width=np.tanh), TASK, 3, 0.1)
+
+
+def test_runs_are_equal_if_they_recorded_the_same(tmp_path):
+    run, again, other = (
+        train(SeparateAttention(2), TASK, 9, lr, snapshots=4) for lr in (0.1, 0.1, 0.2)
+    )
+    run.to_npz(tmp_path / "run.npz")
+    assert run == again == History.from_npz(tmp_path / "run.npz") and again in [other, run]
+    assert run != other and run not in [other] and run != "run"
+    later = train(SeparateAttention(2), TASK, 9, 0.1, snapshots=[3])
+    assert run.loss.tolist() == later.loss.tolist() and run != later  # other weights were kept
+    assert small() == small()  # with a nan
+
+
+def test_predictors_need_no_task():
+    """A cubic model has no array of the name value, from which D could be told."""
+    data = TASK.sample(20)
+    for model in (CubicMLP(2), SeparateAttention(2)):
+        of_task, own = (
+            train(model, d, 4, 0.1, snapshots=2) for d in (data, Sequences(data.x, data.y))
+        )
+        np.testing.assert_array_equal(of_task.predictors, own.predictors)
+    two = TASK.sample(20, seed=1)
+    run = train(SeparateAttention(2), Sequences(two.x, np.dstack([two.y] * 2)), 4, 0.1, snapshots=2)
+    with pytest.raises(ValueError, match="outputs takes 1 for a predictor, not 2"):
+        _ = run.predictors
+
+
 def test_a_run_of_an_unknown_model_is_read_and_names_its_class(tmp_path, monkeypatch):
     @dataclass(frozen=True)
     class Mine(SeparateAttention):
@@ -173,7 +214,9 @@ def test_a_run_of_an_unknown_model_is_read_and_names_its_class(tmp_path, monkeyp
         train(Mine(), TASK, 3, 0.1).to_npz(tmp_path / "run.npz")
         assert History.from_npz(tmp_path / "run.npz").model == Mine()
     back = History.from_npz(tmp_path / "run.npz")
-    with pytest.raises(ValueError, match=r"model: this run has none that is known, .*'Mine'"):
+    with pytest.raises(
+        ValueError, match=r"model: this run has none of .*, but .*Mine.*; import the"
+    ):
         _ = back.model
     assert len(back.loss) == 3
 

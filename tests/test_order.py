@@ -11,9 +11,9 @@ PACKAGE = ROOT / "iclcore"
 
 # Each line is one level: a module imports from its own level and from those above it, also inside functions.
 LEVELS = """
-checks extras files shapes versions
+bars checks extras files shapes versions
 task
-models optimisers
+models optimisers prediction
 generators published
 modules
 loops plain gaussian moments
@@ -33,6 +33,7 @@ KNOWN_BY = {
     "matplotlib": {"cli/plots", "cli/report"},
     "distributed": {"sweep"},
     "pyarrow": {"sweep"},
+    "tqdm": {"bars"},
 }
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

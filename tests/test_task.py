@@ -133,3 +133,21 @@ def test_a_gram_matrix_may_fill_the_memory_and_no_more(monkeypatch):
         )
         with nullcontext() if fits else pytest.raises(BadValue, match=r"^dim takes less"):
             of_sequences(data, MergedAttention())
+
+
+def test_a_table_of_rows_says_how_it_becomes_sequences():
+    rows, labels = np.arange(36.0).reshape(12, 3), np.ones((4, 3))
+    with pytest.raises(
+        BadValue, match=r"numpy.asarray\(x\).reshape\(P, T, 3\) makes it"
+    ) as refused:
+        Sequences(rows, labels)
+    assert "\n" not in str(refused.value)
+    assert Sequences(np.asarray(rows).reshape(4, 3, 3), labels).dim == 3
+
+
+def test_masked_entries_are_refused():
+    mask = np.zeros_like(X, dtype=bool)
+    assert Sequences(np.ma.array(X, mask=mask), Y).dim == 2  # nothing is masked
+    mask[0, 0, 0] = True
+    with pytest.raises(BadValue, match="x takes no masked entries"):
+        Sequences(np.ma.array(X, mask=mask), Y)

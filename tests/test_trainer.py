@@ -203,17 +203,33 @@ def test_interruption_keeps_what_was_recorded():
     assert done.returncode == 0, done.stderr
 
 
-def test_an_interruption_from_progress_ends_the_run():
-    """A sweep stops its runs this way."""
-    done = []
+def test_a_callback_sees_each_block_and_may_end_the_run():
+    """The loss is that of the last step taken; only True ends the run, not what a file's write returns."""
+    seen = []
 
-    def progress(steps):
-        done.append(steps)
-        if len(done) == 3:
-            raise KeyboardInterrupt
+    def callback(step, loss):
+        seen.append((step, loss))
+        return len(seen) == 5 or len(seen)
 
-    history = train(SeparateAttention(), TASK.sample(9), 10**6, 0.001, progress=progress)
-    assert history.ended == "interrupted" and len(history.loss) == sum(done)
+    history = train(SeparateAttention(), TASK.sample(9), 10**6, 0.001, callback=callback)
+    assert history.ended == "stopped" and repr(history).count("; stopped at step ") == 1
+    assert [len(history.loss), len(seen)] == [seen[-1][0], 5]
+    assert all(history.loss[step - 1] == loss for step, loss in seen)
+    again = train(SeparateAttention(), TASK.sample(9), len(history.loss), 0.001)
+    close(again.final["value"], history.final["value"], within=0)
+    last = train(SeparateAttention(), TASK.sample(9), 1, 0.001, callback=lambda *_: np.True_)
+    assert last.ended == "finished"
+
+
+def test_an_error_in_a_callback_is_raised():
+    def callback(step, loss):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        train(SeparateAttention(), TASK.sample(9), 9, 0.001, callback=callback)
+    with pytest.raises(KeyboardInterrupt):  # the handler of Ctrl-C is back
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(10)
 
 
 def test_a_delayed_interrupt_reaches_the_outer_use_too():
@@ -291,7 +307,11 @@ def test_a_delayed_interrupt_reaches_the_outer_use_too():
                 (RegressionTask(dim=2).sample(3), "auto", "far has 2 and 1"),
                 (RegressionTask(dim=2).sample(3), "published", "far has 2 and 1"),
                 (replace(TASK, outputs=2), "auto", "of data, 3 and 1; far has 3 and 2"),
-                (TASK, "autograd", "engine autograd takes Sequences as far, not RegressionTask"),
+                (
+                    TASK,
+                    "autograd",
+                    r"engine autograd takes Sequences as far, not .*; task.sample\(5000\) draws",
+                ),
                 (
                     of_population(TASK, CubicMLP()),
                     "auto",
@@ -308,6 +328,7 @@ def test_refusals(wrong, says):
 
 WRONG_TYPES = """
 from iclcore import Adam, MergedAttention, RegressionTask, train
+from iclcore.stability import monotone_rate
 task, model = RegressionTask(dim=3, context=6), MergedAttention()
 data = task.sample(3)
 for wrong in (
@@ -318,6 +339,8 @@ for wrong in (
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
     lambda: train(model, data, 5, 0.1, optimizer="adam"),
     lambda: train(model, data, 5, 0.1, optimizer=Adam),
+    lambda: train(model, data, 5, 0.1).error(task),
+    lambda: monotone_rate(MergedAttention(softmax=True), task, 5),
 ):
     try:
         wrong()
@@ -337,4 +360,6 @@ def test_a_wrong_type_is_refused_in_one_line():
         "engine moments takes Sequences or RegressionTask or Moments as test, not int",
         "optimizer takes GradientDescent or Adam, not str",
         "optimizer takes GradientDescent or Adam, not type",
+        "data takes Sequences, as task.sample(5000) draws them, not the task",
+        "data takes Sequences, as task.sample(5000) draws them, not the task",
     ]

@@ -14,7 +14,6 @@ from iclcore.checks import BadValue
 from iclcore.cli import attempt
 from iclcore.cli.flags import Parser, check_output
 from iclcore.extras import MissingExtra, needs
-from iclcore.files import write_whole
 from iclcore.versions import versions
 
 # The chapters are beside this package in a checkout; a downloaded chapter is in the working directory.
@@ -92,11 +91,8 @@ def drawn(
     except ValueError as error:
         parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
     path = path or unused(figure.name, made.suffixes[0])
-    content = made.file(
-        path.suffix.lower(),
-        about(figure, figure.told(cells, names), chapter.values(cells, given), given),
-    )
-    write_whole(path, lambda file: file.write(content))
+    settings = chapter.values(cells, given)
+    made.save(path, about(figure, figure.told(cells, names), settings, given))
     print(f"{path}: {made.alt}")
     return 0
 

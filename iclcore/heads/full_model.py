@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from iclcore import checks
 from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.heads.schedule import FIGURE_1, Schedule, walk_schedule
@@ -141,7 +142,7 @@ def train_full(
     with needs("torch"):
         import torch
 
-    whole("batch", batch)
+    batch, seed = int(whole("batch", batch)), int(checks.seed("seed", seed))
     generator = torch.Generator().manual_seed(seed)
     return _train_by_sgd(
         task,
@@ -164,7 +165,7 @@ def train_published(
     with needs("torch"):
         import torch
 
-    whole("batch", batch)
+    batch, seed = int(whole("batch", batch)), int(checks.seed("seed", seed))
     weights = published_start(task)
     generator = torch.Generator().manual_seed(seed)
     heads, width = weights["K"].shape[:2]

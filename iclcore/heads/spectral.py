@@ -83,7 +83,7 @@ def measure(
     ``context`` is the number of tokens of the sequences, by default ``task.context``.
     """
     check_shapes(task, omega, mu)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole("seed", seed, least=0))
     drawn = (draw(task, size, rng, context) for size in chunk_sizes(sequences))
     return mean_and_error(np.concatenate([spectral_losses(task, omega, mu, *d) for d in drawn]))
 
@@ -112,7 +112,7 @@ def train_spectral(
     part. The mean of the gradient is right at any ω.
     """
     check_shapes(task, omega0, mu0)
-    whole("batch", batch)
+    batch, seed = int(whole("batch", batch)), int(whole("seed", seed, least=0))
     drawn = batch if pairs is None else whole("pairs", pairs)
     rng, sizes = np.random.default_rng(seed), chunk_sizes(drawn)
     odd = np.sqrt(drawn / batch)

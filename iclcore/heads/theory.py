@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from iclcore.checks import BadValue, least, numbers, positive, whole
+from iclcore.checks import BadValue, least, numbers, positive, shown, whole
 from iclcore.shapes import Float
 
 Spectrum = Float[np.ndarray, "*starts heads tasks"]  # ω or μ, of one start or of many at once
@@ -194,10 +194,10 @@ def flow(
     from scipy.integrate import solve_ivp
 
     omega0, mu0 = np.asarray(omega0, dtype=float), np.asarray(mu0, dtype=float)
-    t = np.atleast_1d(np.asarray(t, dtype=float))
+    t = np.atleast_1d(numbers("t", t))
     check_shapes(task, omega0, mu0)
-    if t.ndim != 1 or not np.isfinite(t).all() or (np.diff(t) <= 0).any():
-        raise BadValue("t", "takes finite increasing times")
+    if t.ndim != 1 or not t.size or (np.diff(t) <= 0).any():
+        raise BadValue("t", f"takes increasing times, at least one, not {shown(t)}")
     exponent = (task.d * omega0**2).sum(-1).max()
     if exponent > LARGEST_EXPONENT:
         raise BadValue(

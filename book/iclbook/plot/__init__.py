@@ -13,6 +13,7 @@
 - networks: ``merged_network``, ``rank_one_network``, ``multihead_network``
 
 ``figure`` puts panels together, ``animation`` one after another; ``titled`` gives one a title.
+``figure(...).save("x.png")`` writes a picture, ``.svg`` its lines, ``.csv`` its numbers.
 """
 
 from iclcore.extras import needs

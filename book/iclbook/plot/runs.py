@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from iclbook.measure import Course, drop_times
 from iclbook.plot.heat import heat, matrix
@@ -121,7 +122,7 @@ def values(run: History, courses: Sequence[Course] = ()) -> Panel:
 
 def keys(run: History, at: Sequence[int]) -> Panel:
     """Keys of all heads at the kept steps ``at``, a row each, beside the eigenvectors."""
-    stack = run.snapshots["key"][at, :, 0, : run.task.dim]
+    stack = _kept_keys(run)[at]
     limit = np.abs(stack).max()
 
     def draw(*axes):
@@ -140,9 +141,16 @@ def keys(run: History, at: Sequence[int]) -> Panel:
     return Panel(draw, says, widths=(1.0,) * (len(at) + 1), height=2.1)
 
 
+def _kept_keys(run: History) -> Float[np.ndarray, "kept heads dim"]:
+    """The part of each rank-one key that reads inputs, at the kept steps."""
+    if "key" not in run.snapshots:
+        raise ValueError("keys: this run kept none; train(..., snapshots=10) does")
+    return run.snapshots["key"][:, :, 0, : run.task.dim]
+
+
 def rank_one_frame(run: History, snapshot: int, levels: Sequence[float]) -> list[Panel]:
     """For an animation: the loss so far, the keys beside the eigenvectors, and the predictor M."""
-    keys_, made = run.snapshots["key"][:, :, 0, : run.task.dim], run.predictors
+    keys_, made = _kept_keys(run), run.predictors
     loss = losses([run], levels=levels, until=int(run.kept[snapshot]), names=None)
     return [
         replace(loss, widths=(2.1,)),

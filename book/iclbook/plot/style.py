@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure as Canvas
 from iclbook.plot.data import table
 from iclbook.plot.trace import trace
 from iclcore.checks import choice
+from iclcore.files import write_whole
 from iclcore.history import History, thin
 
 # This warning depends on how fast the machine is, and would be written under some pictures and not others.
@@ -105,8 +107,17 @@ def curve(
     axes.plot(x[at], history.series[name][at], **style)
 
 
+class Picture:
+    """The base class of what is drawn: a picture can be saved as a file."""
+
+    def save(self, path: str | Path, about: Mapping[str, Any] | None = None) -> None:
+        """Write the picture to a file whose name ends in one of ``suffixes``, whole or not at all."""
+        content = self.file(Path(path).suffix.lower(), about)
+        write_whole(path, lambda file: file.write(content))
+
+
 @dataclass(frozen=True)
-class Figure:
+class Figure(Picture):
     """A Matplotlib figure and the sentence that says what it shows.
 
     It displays itself in a notebook, together with a trace of what it draws.
@@ -157,7 +168,7 @@ class Drawing(Figure):
 
 
 @dataclass(frozen=True)
-class Animation:
+class Animation(Picture):
     """Frames and what they show. Plays in a page, and stands still, at the last frame, for those who asked
     their system for that; the page's own button stops and plays it (book.js)."""
 

@@ -2,9 +2,7 @@
 
 from iclcore.theory.linear import (
     conserved,
-    drop_time,
     escape_time,
-    growth_rate,
     head_course,
     head_limit,
     learned,
@@ -13,10 +11,9 @@ from iclcore.theory.linear import (
     plateau_losses,
     population_loss,
     rates,
-    white_course,
-    white_start,
 )
 from iclcore.theory.saddles import Drop, staircase
+from iclcore.theory.white import drop_time, growth_rate, white_course, white_start
 
 __all__ = [
     "Drop",

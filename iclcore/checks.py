@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class BadValue(ValueError):
@@ -91,6 +92,19 @@ def numbers(name: str, value: Any) -> np.ndarray:
     if not np.isfinite(array).all():
         raise BadValue(name, "takes finite numbers, not nan or inf")
     return array if array.dtype in (np.float32, np.float64) else array.astype(float)
+
+
+def inputs(name: str, value: ArrayLike) -> np.ndarray:
+    """Check that the value holds the inputs of sequences, (P, T, D), and return it as an array."""
+    x = numbers(name, value)
+    if x.ndim != 3 or x.shape[1] < 2 or not x.size:
+        takes = f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}"
+        if x.ndim == 2:  # a table with a row for each token
+            takes += (
+                f"; numpy.asarray({name}).reshape(P, T, {x.shape[1]}) makes it of rows in order"
+            )
+        raise BadValue(name, takes)
+    return x
 
 
 def enough_to_whiten(name: str, sequences: int, dim: int) -> None:

@@ -78,10 +78,15 @@ def features(model: Model, dim: int, outputs: int) -> Features:
 
 @dataclass(frozen=True)
 class Moments:
-    """The averages gram, cross and power of sequences or of a population.
+    """The averages of sequences or of a population, for a model with F features and O outputs.
 
-    ``task`` is the task that they belong to, if it is known. The arrays become read-only, so that Moments can
-    be shared.
+    - ``gram``: ⟨φφᵀ⟩, of the shape (F, F).
+    - ``cross``: ⟨y_q φ⟩ of each output, (O, F).
+    - ``power``: ⟨y_q²⟩, the mean over the outputs.
+    - ``features``: the layout of the features φ.
+    - ``task``: the task that the sequences were drawn from, if it is known.
+
+    The arrays become read-only, so that Moments can be shared.
     """
 
     gram: Float[np.ndarray, "F F"]
@@ -111,10 +116,11 @@ class Moments:
     def floor(self) -> float:
         """Return the least loss that any linear attention can reach: power − crossᵀ gram⁺ cross.
 
-        The solutions c of gram c = cross reach it. With fewer sequences than features there are many, and
-        gram has no inverse. We therefore scale all features to unit variance and add ε, the size of
-        round-off, to the diagonal of gram. The loss of the c that solves this is too large only by a term of
-        second order in ε. It takes 2F³/3 operations: 0.2 s at D = 16, and some seconds at D = 24.
+        The solutions c of gram c = cross have this loss. If there are fewer sequences than features, the
+        equation has many solutions, and gram has no inverse. We therefore scale all features to unit variance
+        and add ε, the size of round-off, to the diagonal of gram. The solution c of the changed equation has
+        a loss that is too large only by a term of second order in ε. This takes 2F³/3 operations: 0.2 s at D
+        = 16, and some seconds at D = 24.
         """
         spread = np.sqrt(np.maximum(self.gram.diagonal(), np.finfo(float).tiny))
         gram = self.gram / spread
@@ -140,7 +146,11 @@ def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
 
 
 def coefficients(factors: Factors, layout: Features) -> Float[np.ndarray, "*stack O F"]:
-    """Return the coefficients c of the prediction ŷ = cᵀφ, for the factors of a model or a stack of them."""
+    """Return the coefficients c of the prediction ŷ = cᵀφ.
+
+    - ``factors``: the factors of a model, or a stack of the factors of several.
+    - ``layout``: the features φ.
+    """
     w = scoring(factors)
     w = w.reshape(*w.shape[:-2], -1)
     return plain.form_coefficients(w, factors[-1], layout.rows, layout.size)
@@ -160,7 +170,11 @@ Data = Sequences | RegressionTask | Moments  # what a linear model can be traine
 
 
 def averages(data: Data, model: Model) -> Moments:
-    """Return the moments that ``model`` trains on. Sequences cache their moments for other runs."""
+    """Return the moments on which a model is trained. Sequences keep their moments for other runs.
+
+    - ``data``: Sequences, a RegressionTask for infinitely many sequences, or Moments, which are returned.
+    - ``model``: a linear model. Only its class and its divisor matter.
+    """
     if isinstance(data, Moments):
         return data
     if isinstance(data, RegressionTask):
@@ -182,14 +196,19 @@ def featured(
 
 
 def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
-    """Return the moments of a data set, computed ``chunk`` sequences at a time to limit the memory."""
+    """Return the moments of a data set.
+
+    - ``data``: the sequences.
+    - ``model``: a linear model. Only its class and its divisor matter.
+    - ``chunk``: the number of sequences whose features are in memory at a time.
+    """
     layout = features(model, data.dim, data.outputs)
     fits_in_memory("dim", 8 * layout.size**2)
     gram, cross = np.zeros((layout.size, layout.size)), np.zeros((layout.outputs, layout.size))
     power = 0.0
     for start in range(0, len(data), chunk):
         for phi, target in featured(data[start : start + chunk], layout, model.divisor):
-            gram += phi.T @ phi  # NumPy sees that it is symmetric, which is half the work
+            gram += phi.T @ phi  # NumPy knows that the product is symmetric: half the work
             cross += target.T @ phi
             power += np.sum(target**2) / layout.outputs
     rows = len(data) * len(data.lengths)
@@ -199,10 +218,13 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
 def of_population(task: RegressionTask, model: Model, labels: str | None = None) -> Moments:
     """Return the moments of infinitely many sequences, in closed form.
 
-    ``labels`` selects one kind of sequence. In "own" sequences the labels come from a W of their own, and in
-    "shared" sequences from the shared W. In "noise" sequences the labels of the context are noise, and only
-    the answer comes from the shared W. The ``task`` of moments of one kind is None, because they describe
-    only a part of the task's sequences.
+    - ``task``: the task of the sequences.
+    - ``model``: a linear model. Only its class and its divisor matter.
+    - ``labels``: one kind of sequences, if not all are wanted. In "own" sequences the labels come from a W of
+      their own, and in "shared" sequences from the shared W. In "noise" sequences the labels of the context
+      are noise, and only the answer comes from the shared W.
+
+    The ``task`` of moments of one kind is None, because they describe only a part of the task's sequences.
     """
     choice("labels", labels or "own", ("own", "shared", "noise"))
     return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)
@@ -225,6 +247,9 @@ def _of_population(
 
 def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vector]:
     """Return the rates (a_d, b_d) of all eigenvectors, from the largest eigenvalue down.
+
+    - ``task``: the task. The training data are infinitely many sequences of it.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
     a_d = E[y_q β_d x_d] is the speed at which eigenvector d is learned, and b_d = E[(β_d x_d)²] limits how
     much of it is learned. ``theory.linear`` explains the formulas.

@@ -6,10 +6,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from iclcore.checks import BadValue, numbers
+from iclcore.checks import BadValue, inputs, numbers
 from iclcore.models import Factors, Model, Weights, scoring
 from iclcore.shapes import Float
-from iclcore.task import Sequences, divide_by, inputs, only_sequences
+from iclcore.task import Sequences, divide_by, only_sequences
 
 Sizes = tuple[int, int]  # the numbers D of inputs and O of outputs
 

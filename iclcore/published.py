@@ -30,13 +30,16 @@ def sample(
 ) -> Sequences:
     """Return the training set that the published code draws from ``seed``, with its test sets.
 
-    The two test sets, ``tests["in_weight"]`` and ``tests["in_context"]``, have ``test`` sequences each; if
-    ``test`` is 0, there are none. The task's own seed is not used, because the published code draws the
-    eigenvectors and the shared W from the seed of the run. The ``task`` of the result holds the eigenvectors;
-    the shared W is only in the labels.
+    - ``task``: the task. Its own seed is not used, because the published code draws the eigenvectors and the
+      shared W from the seed of the run.
+    - ``sequences``: the number of training sequences.
+    - ``seed``: the seed of the run, which the published code also uses for the initial weights.
+    - ``test``: the number of sequences in each of the test sets, ``tests["in_weight"]`` and
+      ``tests["in_context"]``. If it is 0, there are no test sets.
+    - ``torch_bits``: whether PyTorch draws and calculates, so that every bit is that of the published code on
+      the same kind of processor. Otherwise NumPy does, and the numbers differ by a few millionths.
 
-    With ``torch_bits`` PyTorch draws and calculates, so that every bit is that of the published code on the
-    same kind of processor. Without it NumPy does, and the numbers differ by a few millionths.
+    The ``task`` of the result holds the eigenvectors that were drawn; the shared W is only in the labels.
     """
     instance("task", task, RegressionTask)
     if task.basis is not None or task.noise:

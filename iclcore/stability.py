@@ -31,7 +31,7 @@ Gradient = Callable[[Factors], Factors]
 def stable_rate(task: RegressionTask, model: Model) -> float:
     """Return 2/sharpness of the population loss at the minimum that training from small weights reaches.
 
-    - ``task``: the training data are infinitely many sequences of it.
+    - ``task``: the task. The training data are infinitely many sequences of it.
     - ``model``: a linear model. Its divisor matters, and its ``init`` does not.
 
     At this minimum no residual is left that the weights could fit, so the Hessian

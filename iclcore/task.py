@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from iclcore import checks
-from iclcore.checks import BadValue, fits_in_memory, numbers, shown, whole
+from iclcore.checks import BadValue, fits_in_memory, inputs, numbers, shown, whole
 from iclcore.shapes import Float
 
 ORTHOGONAL = 1e-6  # tolerance: eigenvectors in float32 are only this close to orthogonal
@@ -36,19 +36,6 @@ def divide_by(divisor: str, tokens: int) -> int:
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
-def inputs(name: str, value: ArrayLike) -> np.ndarray:
-    """Check that the value holds the inputs of sequences, (P, T, D), and return it as an array."""
-    x = numbers(name, value)
-    if x.ndim != 3 or x.shape[1] < 2 or not x.size:
-        takes = f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}"
-        if x.ndim == 2:  # a table with a row for each token
-            takes += (
-                f"; numpy.asarray({name}).reshape(P, T, {x.shape[1]}) makes it of rows in order"
-            )
-        raise BadValue(name, takes)
-    return x
-
-
 def only_sequences(name: str, value: Any) -> "Sequences":
     """Check that the value is Sequences; for a task, the error says how to get some."""
     if isinstance(value, RegressionTask):
@@ -66,19 +53,22 @@ def read_only(array: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """P sequences of T tokens: inputs x (P, T, D) and labels y (P, T, O).
+    """P sequences of T tokens, the last of which is the query.
 
-    Lists and integers become arrays of floats, and for one output ``y`` may be (P, T). The last token of a
-    sequence is the query. The last row of ``y`` is the answer to it, which a model never sees. The arrays are
-    read-only copies, because their averages and a digest of them are cached.
+    - ``x``: the inputs, (P, T, D).
+    - ``y``: the labels, (P, T, O), or (P, T) for one output. A model never sees the label of the query.
+    - ``every_length``: whether the loss is the mean over the prefixes of 2, 3, … T tokens, each with its last
+      token as query. Otherwise only the whole sequence counts.
+    - ``task``: the task that the sequences were drawn from, if it is known.
+    - ``starts``: a function that returns the initial weights of a model. Sequences that were drawn as in the
+      published code have one.
+    - ``tests``: the test sets by name, which such sequences have too.
 
-    With ``every_length`` the loss is the mean over the prefixes of 2, 3, … T tokens, and the last token of
-    each prefix is its query. Without it only the whole sequence counts. ``task`` is the task that the
-    sequences were drawn from, if it is known. If they were drawn as in the published code, ``starts`` is a
-    function that returns the initial weights of a model, and ``tests`` holds the test sets by name.
+    Lists and integers become arrays of floats. The arrays are read-only copies, because their averages and a
+    digest of them are cached.
     """
 
-    x: np.ndarray | Any  # "or any": a list goes in, but an array comes out
+    x: np.ndarray | Any  # Any, because a list may be given; the field is an array
     y: np.ndarray | Any
     _: KW_ONLY
     every_length: bool = False
@@ -146,15 +136,19 @@ class Sequences:
 class RegressionTask:
     """Linear regression in context: inputs x ~ N(0, Λ), labels y = Wᵀ x, and one W for each sequence.
 
-    ``spectrum`` is either the eigenvalues of Λ or the name of a law for them (``linear``: λ_d ∝ d, ``power``:
-    λ_d ∝ 1/d, ``white``: all equal). The eigenvalues of a law add up to 1. The columns of ``basis`` are the
-    eigenvectors; if it is not given, they are drawn from ``seed``. ``of_covariance`` makes a task from Λ.
-
-    In a fraction ``in_context`` of the sequences, each sequence has its own W ~ N(0, I). The other sequences
-    share one W of norm √D, which is also drawn from ``seed`` and which a model can memorise (in-weight
-    learning). The value 0 is an exception: the labels of the context are then noise, and only the answer
-    comes from the shared W. ``noise`` is the variance σ² of the noise added to every label Wᵀx, the answer
-    included.
+    - ``dim``: the dimension D of the inputs. By default it is the number of eigenvalues that are given, or 4.
+    - ``context``: the number N of labelled examples in a sequence.
+    - ``outputs``: the dimension O of the labels.
+    - ``spectrum``: the eigenvalues of Λ, or the name of a law, by which they add up to 1: "linear" (they are
+      proportional to D, …, 2, 1), "power" (to 1, 1/2, …, 1/D) or "white" (all are equal).
+    - ``in_context``: the fraction of the sequences that have their own W ~ N(0, I). The others share one W of
+      norm √D, which a model can memorise (in-weight learning). The value 0 is an exception: the labels of
+      the context are then noise, and only the answer comes from the shared W.
+    - ``every_length``: whether the loss is a mean over all context lengths up to N; see ``Sequences``.
+    - ``seed``: the seed of the eigenvectors and of the shared W. The sequences depend on it too.
+    - ``basis``: the eigenvectors of Λ as columns, in the order of the eigenvalues. By default they are drawn,
+      or they are the axes if the spectrum is "white".
+    - ``noise``: the variance σ² of the noise that is added to every label, the answer included.
     """
 
     dim: int | Any = None  # default: the number of eigenvalues if these are given, else 4
@@ -198,7 +192,11 @@ class RegressionTask:
 
     @classmethod
     def of_covariance(cls, covariance: ArrayLike, **settings) -> "RegressionTask":
-        """Return the task whose inputs have the covariance Λ; ``settings`` are the other fields."""
+        """Return the task whose inputs have a given covariance.
+
+        - ``covariance``: Λ, a symmetric matrix with eigenvalues above 0.
+        - ``settings``: other fields by name, such as ``context=31``.
+        """
         covariance = numbers("covariance", covariance)
         if covariance.shape != covariance.T.shape or not np.allclose(covariance, covariance.T):
             raise BadValue("covariance", f"takes a symmetric matrix, not {shown(covariance)}")
@@ -249,7 +247,11 @@ class RegressionTask:
         return w * np.sqrt(self.dim) / np.linalg.norm(w)
 
     def sample(self, sequences: int, seed: int = 0) -> Sequences:
-        """Return ``sequences`` independent sequences, drawn from ``seed``."""
+        """Return independent sequences of the task.
+
+        - ``sequences``: their number P.
+        - ``seed``: the seed of the inputs, of each sequence's own W, and of the noise.
+        """
         return next(self.batches(sequences, seed))
 
     def batches(self, sequences: int, seed: int = 0) -> Iterator[Sequences]:

@@ -41,10 +41,13 @@ def train(
     engine: str = "auto",
     callback: Callback | None = None,
 ) -> History:
-    """Train ``model`` on ``data`` for ``steps`` steps of size ``lr`` and return the History.
+    """Train a model and return the History of the run.
 
+    - ``model``: MergedAttention, SeparateAttention or CubicMLP, or a model of your own.
     - ``data``: Sequences, a RegressionTask, or Moments of either. A task stands for infinitely many of its
       sequences: linear models are trained on the average over all of them, and nothing is sampled.
+    - ``steps``: the number of steps.
+    - ``lr``: the learning rate; ``stability`` says which rates are too large.
     - ``optimizer``: GradientDescent (the default) or Adam.
     - ``batch``: draw this many fresh sequences of the task at each step; needs a linear model.
     - ``start``: the initial weights. If they are not given, they are drawn from ``seed``. There is one

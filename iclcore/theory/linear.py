@@ -1,7 +1,7 @@
 """Linear attention on in-context regression: fixed points, time courses and conserved quantities.
 
 Only a few of the weights reach the prediction, which is ŷ = βᵀ M x_q. Here x_q is the query, the D x D matrix
-M is the product of these weights, and
+M is a sum over the heads of products of these weights, and
 
     β = Σ_n y_n x_n / divisor
 
@@ -42,6 +42,9 @@ SMALLEST = 1e-300  # least ratio x of a head's start to its limit: 1/x must be a
 def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
     """Return the eigenvalue a_d/b_d of M along each eigenvector after it has been learned, shape (D,).
 
+    - ``task``: the task. The training data are infinitely many sequences of it.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+
     With divisor = N and without noise it is 1/(λ_d (1 + (1 + tr Λ/λ_d)/N)).
     """
     a, b = rates(task, divisor)
@@ -51,11 +54,13 @@ def learned(task: RegressionTask, divisor: Divisor = "one") -> Vector:
 def plateau_losses(data: Data) -> Levels:
     """Return the losses L(M_0) … L(M_D) of the plateaus of training, shape (D + 1,).
 
-    With m eigenvectors learned the loss is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. If there is only one context
-    length, it does not depend on the divisor. For a task with ``every_length`` the divisor is "tokens".
+    - ``data``: a RegressionTask, or Sequences or Moments whose task is known.
 
-    For Sequences or Moments, whose task must be known, the result is the least loss on these data that a
-    matrix M = Σ_{d ≤ m} μ_d e_d e_dᵀ can have, where e_d are the eigenvectors of the task's Λ.
+    For a task, the loss with m learned eigenvectors is tr Λ + σ² − Σ_{d ≤ m} a_d²/b_d. The losses do not
+    depend on the divisor if all contexts have one length; for a task with ``every_length`` it is "tokens".
+
+    For Sequences or Moments, the losses are the least that a matrix M = Σ_{d ≤ m} μ_d e_d e_dᵀ can have on
+    these data, where e_d are the eigenvectors of the task's Λ.
     """
     instance("data", data, RegressionTask, Sequences, Moments)
     if isinstance(data, RegressionTask):
@@ -84,10 +89,13 @@ def plateau_losses(data: Data) -> Levels:
 def plateau_levels(model: Model, task: RegressionTask) -> tuple[Levels, Levels]:
     """Return how many eigenvectors a model has learned on each plateau, and the loss of each plateau.
 
-    The result holds for small initial weights. The numbers are means over the O outputs, and both arrays have
-    one entry per plateau. Merged heads and the MLP learn all eigenvectors at once; the MLP learns them only
-    for the last output, because its features hold no other label. A separate head learns as many eigenvectors
-    as its rank, either for all outputs or, through the label column of its key, for one output.
+    - ``model``: the model, trained from small initial weights.
+    - ``task``: the task. The training data are infinitely many sequences of it.
+
+    The numbers are means over the O outputs, and both arrays have one entry per plateau. Merged heads and the
+    MLP learn all eigenvectors at once; the MLP learns them only for the last output, because its features
+    hold no other label. A separate head learns as many eigenvectors as its rank, either for all outputs or,
+    through the label column of its key, for one output.
     """
     losses = plateau_losses(task)
     if isinstance(model, SeparateAttention):
@@ -99,7 +107,11 @@ def plateau_levels(model: Model, task: RegressionTask) -> tuple[Levels, Levels]:
 
 
 def pcr_predictor(task: RegressionTask, components: int, divisor: Divisor = "one") -> Matrix:
-    """Return M_m = Σ_{d ≤ m} (a_d/b_d) e_d e_dᵀ, shape (D, D), with m = ``components``.
+    """Return M_m = Σ_{d ≤ m} (a_d/b_d) e_d e_dᵀ, shape (D, D).
+
+    - ``task``: the task. The training data are infinitely many sequences of it.
+    - ``components``: the number m of eigenvectors, from 0 to D.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
     In the limit of long contexts ŷ = βᵀ M_m x_q is principal component regression with m components.
     """
@@ -109,7 +121,11 @@ def pcr_predictor(task: RegressionTask, components: int, divisor: Divisor = "one
 
 
 def population_loss(task: RegressionTask, predictor: Matrix, divisor: Divisor = "one") -> float:
-    """Return the loss of ŷ = βᵀ M x_q over infinitely many sequences, for any M of shape (D, D).
+    """Return the loss of ŷ = βᵀ M x_q over infinitely many sequences, for any matrix M.
+
+    - ``task``: the task of the sequences.
+    - ``predictor``: M, of shape (D, D).
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
     L(M) = tr Λ + σ² − 2⟨A, M⟩ + tr(Mᵀ C M Λ) with A = E[y_q β x_qᵀ] and C = E[ββᵀ]. In the eigenbasis of Λ
     both are diagonal, with the entries a_d and b_d/λ_d.
@@ -126,7 +142,11 @@ def population_loss(task: RegressionTask, predictor: Matrix, divisor: Divisor = 
 def head_limit(task: RegressionTask, divisor: Divisor = "one") -> Vector:
     """Return |v| = |k| = |q| of a rank-one head that has learned eigenvector d alone, for each d.
 
-    It is (a_d/b_d)^(1/3), because M has the eigenvalue vkq. The shape is (D,).
+    - ``task``: the task. The training data are infinitely many sequences of it.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+
+    The result has the shape (D,). It is (a_d/b_d)^(1/3), because the eigenvalue of M along eigenvector d is
+    the product of v, k and q, and its final value is a_d/b_d.
     """
     return np.cbrt(learned(task, divisor))
 
@@ -148,8 +168,15 @@ def head_course(
 ) -> Times:
     """Return the size s(t) = |v| = |k| = |q| of a rank-one head that learns one eigenvector, shape (t,).
 
-    It solves ds/dt = 2(a s² − b s⁵), with a and b of eigenvector ``component`` (1 is the largest). Give
-    either s(0) = ``s0``, or the time ``half_at`` at which half of the limit s* = (a/b)^(1/3) is reached.
+    - ``task``: the task. The training data are infinitely many sequences of it.
+    - ``component``: the eigenvector, from 1 to D; 1 has the largest eigenvalue.
+    - ``time``: the times t, which are learning rate times steps.
+    - ``s0``: the size at time 0.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+    - ``half_at``: the time at which half of the limit s* is reached. It is given instead of ``s0``.
+
+    The size solves ds/dt = 2(a s² − b s⁵), where a and b are the rates of the eigenvector. Its limit is
+    s* = (a/b)^(1/3).
 
     We need no ODE solver, however long the plateau is. With x = s/s* the equation separates into 2 a s* t =
     F(x(t)) − F(x(0)), where F is ``escape_integral``, and Newton's method inverts F.
@@ -186,11 +213,11 @@ def escape_integral(
 def _inverse_escape_integral(value: Times) -> Times:
     """Return x in (0, 1] with ``escape_integral(x) = value``, to double precision.
 
-    We solve for u = 1/x − 1. Near x = 1 it is exp(−3 (value − F₁)) up to the order u², with F₁ the limit of
-    F(x) + ln(1 − x)/3, and near x = 0 it is −value up to a constant. We start from these, which is exact to
-    double precision if u is very small or very large. In between we take steps of Newton's method in ln u,
-    with dF/d ln u = −u/(1 − x³). As a function of ln u, F is concave, and the start is above the root by a
-    factor of 2.5 at most, so five steps are enough.
+    We solve for u = 1/x − 1. Near x = 1, u is exp(−3 (value − F₁)) up to the order u², where F₁ is the limit
+    of F(x) + ln(1 − x)/3. Near x = 0, u is −value up to a constant. We start from these approximations, which
+    are exact to double precision if u is very small or very large. Otherwise we take steps of Newton's method
+    in ln u, with dF/d ln u = −u/(1 − x³). As a function of ln u, F is concave, and the start is above the
+    root by a factor of 2.5 at most, so five steps are enough.
     """
     limit = np.log(3) / 6 - 1 - np.pi / np.sqrt(27)
     with np.errstate(all="ignore"):
@@ -204,6 +231,11 @@ def _inverse_escape_integral(value: Times) -> Times:
 
 def escape_time(task: RegressionTask, component: int, s0: float, divisor: Divisor = "one") -> float:
     """Return the approximate time 1/(2 a_d s₀) at which a head of size s₀ along one eigenvector escapes.
+
+    - ``task``: the task. The training data are infinitely many sequences of it.
+    - ``component``: the eigenvector, from 1 to D; 1 has the largest eigenvalue.
+    - ``s0``: the size s₀ at time 0.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
     The growth ṡ = 2 a_d s² is hyperbolic, so the length of a plateau is proportional to 1/s₀, not to
     ln(1/s₀).
@@ -221,6 +253,9 @@ def conserved(
     weights: Weights, dim: int
 ) -> tuple[Float[np.ndarray, " H"], Float[np.ndarray, " H"]]:
     """Return |v_h|² − |K_h|² and |K_h|² − |Q_h|² of each head, which gradient flow conserves.
+
+    - ``weights``: the weights of a SeparateAttention, as ``History.final`` holds them.
+    - ``dim``: the dimension D of the inputs.
 
     The norms are Frobenius norms. The law holds for any rank and any data if the norms include all weights
     that can change: v_h is the whole last row of the value matrix, K_h the key with its column for labels,

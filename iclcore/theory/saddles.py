@@ -54,10 +54,10 @@ def staircase(
 ) -> list[Drop]:
     """Return all drops up to time ``until``, predicted from the initial weights of rank-one heads.
 
-    - ``task``: the training data are infinitely many sequences of it.
+    - ``task``: the task. The training data are infinitely many sequences of it.
     - ``start``: the initial weights of a SeparateAttention of rank 1, as ``History.start`` holds them.
     - ``until``: drops after this time are left out. Time is learning rate times steps.
-    - ``divisor``: that of the model.
+    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
     Nothing is fitted. The equations of the small heads are integrated until one head has made half of a drop;
     this head and its eigenvector are then left out, and the integration goes on with the others.

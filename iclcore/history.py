@@ -29,15 +29,19 @@ FLOAT32_ENGINES = ("softmax", "published")
 class History:
     """One training run.
 
-    ``series`` holds the quantities recorded at every step by name: ``loss``, of shape (steps,), and others of
-    shape (steps,), (steps, H) or (steps, H, I). Each row holds the values before a step, and ``steps`` holds
-    the step numbers of the rows. ``snapshots[name][i]`` are the weights before step ``kept[i]``;
-    ``start`` and ``final`` are the first and the last weights. ``settings`` says what was run, in JSON's
-    types.
-
-    ``ended`` is "finished", "interrupted" by Ctrl-C, "stopped" by the callback of ``train``, or "diverged" if
-    the last loss is not finite. ``seconds`` says how long each part took. ``moments`` are the averages that
-    the run was trained on; they are not saved.
+    - ``series``: the recorded quantities by name: ``loss``, of shape (steps,), and others of shape (steps,),
+      (steps, H) or (steps, H, I). Each row holds the values before a step.
+    - ``settings``: what was run, in JSON's types.
+    - ``ended``: "finished", "interrupted" by Ctrl-C, "stopped" by the callback of ``train``, or "diverged" if
+      the last loss is not finite.
+    - ``engine``: the engine that carried the run out.
+    - ``floor_found``: the value of ``floor`` if it has been calculated before.
+    - ``seconds``: how long each part took.
+    - ``kept`` and ``snapshots``: ``snapshots[name][i]`` are the weights before step ``kept[i]``.
+    - ``start`` and ``final``: the first and the last weights.
+    - ``versions``: the versions of the package, of Python and of the libraries.
+    - ``steps``: the step number of each row, by default 0, 1, 2, …
+    - ``moments``: the averages that the run was trained on; they are not saved.
     """
 
     series: Arrays
@@ -51,7 +55,7 @@ class History:
     start: Arrays = field(default_factory=dict)
     final: Arrays = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
-    steps: np.ndarray | Any = None  # default: 0, 1, 2, …
+    steps: np.ndarray | Any = None
     moments: Any = None
 
     def __post_init__(self) -> None:
@@ -68,7 +72,7 @@ class History:
         return f"History({what}; {end}, {loss}{rise})"
 
     def __eq__(self, other: object) -> bool:
-        """True if the two runs had the same settings and recorded the same numbers, in whatever time."""
+        """True if the runs have the same settings and the same numbers, however long they took."""
         if not isinstance(other, History):
             return NotImplemented
         one, two = self._arrays(), other._arrays()
@@ -82,10 +86,9 @@ class History:
     def first_rise(self) -> int | None:
         """The first step at which the loss rose by more than rounding, or None if it never did.
 
-        Full-batch gradient descent lowers the loss at every step as long as the learning rate is below
-        2/sharpness, so a rise means that the learning rate was too large. With other optimisers, with
-        minibatches and in runs of the second paper the loss may rise for other reasons, and the result is
-        None.
+        In full-batch gradient descent a rise means that the learning rate was above 2/sharpness. With other
+        optimisers, with fresh batches and in runs of the second paper the loss may rise for other reasons,
+        and the result is None.
         """
         if "batch" in self.settings or self.settings.get("GradientDescent") != asdict(PLAIN):
             return None
@@ -124,7 +127,7 @@ class History:
 
     @property
     def optimizer(self) -> Optimizer:
-        """The optimiser that trained it."""
+        """The optimiser that trained the model."""
         return self._of_class("optimizer", OPTIMIZERS)
 
     def _of_class(self, what: str, classes: dict[str, type]) -> Any:
@@ -173,12 +176,13 @@ class History:
         - ``y``: the labels of the T − 1 others, (P, T − 1) or (P, T − 1, O). There may be T labels, as in
           Sequences; the last one is not read.
 
-        The result has the shape (P,) or (P, O), as y has it. T need not be that of the training sequences.
+        The result has the shape (P,), or (P, O) if y has an axis for outputs. T need not be that of the
+        training sequences.
         """
         return prediction.predict(self.model, self.final, self._sizes, x, y)
 
     def error(self, data: Sequences) -> float:
-        """Return the mean squared error of the trained model on sequences, as ``train`` records the loss."""
+        """Return the mean squared error of the trained model on ``data``, as ``train`` records a loss."""
         return prediction.error(self.model, self.final, self._sizes, data)
 
     @property
@@ -202,7 +206,7 @@ class History:
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the record in comment lines and one row per step, in full precision but without weights."""
+        """Write settings and series to a CSV file at ``path``, in full precision but without weights."""
         columns = self.columns()
         shapes = {name: array.shape[1:] for name, array in self.series.items() if array.ndim > 1}
         record = self.record() | {"shapes": shapes}
@@ -217,7 +221,7 @@ class History:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
-        """Return the run that a CSV file holds, or raise DamagedFile. The comment lines are optional."""
+        """Return the run in the CSV file at ``path``, with or without comments, or raise DamagedFile."""
         content = Path(path).read_bytes()
         with reading(path, "CSV file of a run"):
             record, lines = {}, []
@@ -243,7 +247,7 @@ class History:
         return arrays
 
     def to_npz(self, path: str | Path) -> None:
-        """Write the whole run, including the weights but not the moments."""
+        """Write the whole run, including the weights but not the moments, to an npz file at ``path``."""
         arrays = self._arrays()
         # the record lists the arrays, because a zip has a checksum for each file but none for its directory
         record = json.dumps(self.record() | {"arrays": list(arrays)})
@@ -251,7 +255,7 @@ class History:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> "History":
-        """Return the run that an npz file holds, or raise DamagedFile."""
+        """Return the run in the npz file at ``path``, or raise DamagedFile."""
         arrays = read_npz(path)
         with reading(path, "npz file of a run"):
             record = json.loads(arrays["record"].item())

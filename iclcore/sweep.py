@@ -110,8 +110,10 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
 class Swept:
     """The runs that a sweep left in its folder.
 
-    ``runs`` are the plans by name, and ``rows`` are their rows of the table, in the same order. ``reused`` is
-    the number of runs that the folder had before.
+    - ``folder``: the path of the folder.
+    - ``runs``: the plans by name.
+    - ``rows``: their rows of the table by name, in the same order.
+    - ``reused``: the number of runs that the folder had before.
     """
 
     folder: Path
@@ -140,7 +142,7 @@ class Swept:
         return self.folder / "runs" / f"{plan.name}.npz"
 
     def history(self, plan: Plan) -> History:
-        """Read a run's history from its file."""
+        """Read the history of the run of ``plan`` from its file."""
         return History.from_npz(self.file(plan))
 
     def table(self):
@@ -160,10 +162,14 @@ def sweep(
 ) -> Swept:
     """Train those plans whose runs ``folder`` does not hold yet, and write the table of all plans.
 
-    The plans are trained by ``jobs`` threads, or by the workers of a Dask ``scheduler``; the files have the
-    same bytes in both cases. If a run fails or diverges, one line on stderr says so, and the other runs go
-    on. A sweep that ends early for any reason keeps the runs that are done, and the next call goes on from
-    there.
+    - ``plans``: the plans, as ``grid`` returns them.
+    - ``folder``: the path of a folder for the table and the runs. It is made if it does not exist.
+    - ``jobs``: the number of threads, by default the number of cores.
+    - ``scheduler``: the address of a Dask scheduler, as "tcp://HOST:PORT", whose workers are used instead of
+      threads. The files have the same bytes in both cases.
+
+    If a run fails or diverges, one line on stderr says so, and the other runs go on. A sweep that ends early
+    for any reason keeps the runs that are done, and the next call goes on from there.
     """
     runs, rows, folder = distinct(plans), {}, Path(folder)
     with needs("cluster"):

@@ -48,8 +48,7 @@ class Plan:
       seed of the weights alone.
     - ``values``: whether the history keeps the value weight of each head at every step, which ``train``
       always records.
-
-    The other fields are parameters of ``train``.
+    - ``model``, ``steps``, ``lr``, ``engine`` and ``optimizer``: as for ``train``.
     """
 
     data: RegressionTask | Sequences
@@ -173,10 +172,11 @@ def _source(foreign: type) -> str:
 
 
 def grid(plan: Plan, **axes: Collection) -> list[Plan]:
-    """Return a copy of ``plan`` for every combination of the values in ``axes``.
+    """Return a copy of a plan for every combination of values; the last name varies fastest.
 
-    The last name varies fastest. Each name is looked up among the parameters of the plan, then of its model,
-    then of its task.
+    - ``plan``: the plan that all of them start from.
+    - ``axes``: lists of values by name, such as ``seed=range(8)``. Each name is looked up among the fields of
+      the plan, then of its model, then of its task.
     """
     parts = {"plan": plan, "model": plan.model} | ({} if plan.own_data else {"data": plan.data})
     owners = {}

@@ -1,5 +1,7 @@
 """What an editor shows of the package: names, signatures, attributes. Jedi completes as IPython does."""
 
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
@@ -35,6 +37,22 @@ def test_a_call_has_its_signature_and_its_result_its_attributes():
     assert completed(f"{before}train(SeparateAttention(), task, 3, 0.1).lo") == ["loss"]
     assert completed(f"{before}task.eigenva") == ["eigenvalues"]
     assert "argmin" in completed(f"{before}theory.plateau_losses(task).")  # as an array has it
+
+
+def test_a_docstring_explains_every_parameter_of_the_functions_that_a_user_calls():
+    tables = (ROOT / "book" / "api.md").read_text().partition("## What to read first")[0]
+    named = [pkgutil.resolve_name(name) for name in re.findall(r"\(#(iclcore[\w.]+)\)", tables)]
+    for package in (iclcore, iclcore.theory):
+        named += [getattr(package, name) for name in package.__all__]
+    functions = [each for each in named if callable(each)]
+    assert len(functions) > 30
+    missing = [
+        f"{function.__name__}: {name}"
+        for function in functions
+        for name in inspect.signature(function).parameters
+        if name != "self" and f"``{name}``" not in function.__doc__
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "book/use.md"])

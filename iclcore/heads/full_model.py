@@ -133,11 +133,18 @@ def train_full(
 ) -> History:
     """Train all matrices by SGD from balanced decomposable weights, and return the History.
 
-    ``batch`` is the number of fresh contexts at each step. CONTEXTS_PER_INPUT of them share inputs, which
-    leaves the mean of the gradient and, as far as we could measure, its noise unchanged. ``width`` is d_e, by
-    default d. A seed gives the same stream of contexts with and without ``softmax``. Numbers are float32,
-    because their round-off is far below the noise of a batch. The series ``omega`` and ``mu`` have the shape
-    (steps, heads, tasks); ``departure_KQ`` and ``departure_OV`` are those of ``departure``.
+    - ``task``: the task.
+    - ``omega0`` and ``mu0``: ω and μ of the initial weights, both of shape (heads, tasks).
+    - ``schedule``: pairs (end time, learning rate until then). Time is the sum of the learning rates.
+    - ``batch``: the number of fresh contexts at each step. CONTEXTS_PER_INPUT of them share inputs, which
+      leaves the mean of the gradient and, as far as we could measure, its noise unchanged.
+    - ``width``: the number d_e of rows of K and Q, by default d.
+    - ``seed``: the seed of the contexts, which are the same with and without softmax.
+    - ``softmax``: True for softmax attention, False for linear attention.
+
+    Numbers are float32, because their round-off is far below the noise of a batch. The series ``omega`` and
+    ``mu`` have the shape (steps, heads, tasks); ``departure_KQ`` and ``departure_OV`` hold what the function
+    ``departure`` returns.
     """
     with needs("torch"):
         import torch
@@ -156,11 +163,16 @@ def train_full(
 def train_published(
     task: MultiTask, schedule: Schedule, *, batch: int = 10_000, seed: int = 0
 ) -> History:
-    """Train as the published code does with this seed, and return the History.
+    """Train as the published code does with a given seed, and return the History.
+
+    - ``task``: the task. All groups must have one size, and signals are s_i = d_i.
+    - ``schedule``: pairs (end time, learning rate until then). Time is the sum of the learning rates.
+    - ``batch``: the number of fresh contexts at each step.
+    - ``seed``: the seed of the published code.
 
     The start, the random numbers and the loss are those of the published code. Its loss is the mean over
     contexts *and* tasks, so times are I times as long as for the sum over tasks. There is one head for
-    each task, all groups have one size, signals are s_i = d_i, and d_e = d + I.
+    each task, and d_e = d + I.
     """
     with needs("torch"):
         import torch

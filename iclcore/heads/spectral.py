@@ -45,7 +45,7 @@ def spectral_losses(
 ) -> PerSequence:
     """Return the loss of each sequence and task, (s/d) [(r − Σ_h μ^h z·p^h)² + (dφ − 1) |Σ_h μ^h p^h|²].
 
-    It is already averaged over what r and z do not determine: g, ε, and the part of x orthogonal to q.
+    The loss is already averaged over what r and z do not determine: g, ε, and the part of x orthogonal to q.
     """
     _, read, gram = _attend(omega, r, z)
     error, spread = r - (mu * read).sum(1), (mu * (gram @ mu)).sum(1)
@@ -61,7 +61,8 @@ def spectral_gradient(
     error, gram_mu = r - (mu * read).sum(1), gram @ mu
     value = (weight * (error**2 + across * (mu * gram_mu).sum(1))).sum(1).mean()
     grad_mu = 2 * weight * (across * gram_mu - error[:, None] * read).mean(0)
-    # First the derivative in p^h_l, then through the softmax in the scores; ∂score^h_l/∂ω_i^h = r_i z_{i,l}.
+    # First comes the derivative in p^h_l, then that in the scores of the softmax, and then that in ω, with
+    # ∂score^h_l/∂ω_i^h = r_i z_{i,l}.
     grad = ((weight * across * mu) @ mu.T) @ p
     grad -= (mu * (weight * error)[:, None]) @ z
     grad -= np.vecdot(p, grad)[:, :, None]
@@ -101,15 +102,22 @@ def train_spectral(
 ) -> History:
     """Train balanced decomposable weights by SGD, in float64, and return the History.
 
-    K = ±Q and O = ±Vᵀ are multiples of identities, so that a step with learning rate η multiplies K by
-    1 − η sign(ω) ∂Loss/∂ω/(d√d_e), and V by 1 − η sign(μ) ∂Loss/∂μ. ω and μ are multiplied by the
-    squares. ``batch`` is the number of fresh sequences at each step and ``width`` is d_e, by default d.
-    The series ``omega`` and ``mu`` have the shape (steps, heads, tasks).
+    - ``task``: the task.
+    - ``omega0`` and ``mu0``: ω and μ of the initial weights, both of shape (heads, tasks).
+    - ``schedule``: pairs (end time, learning rate until then). Time is the sum of the learning rates.
+    - ``batch``: the number of fresh sequences at each step.
+    - ``width``: the number d_e of rows of K and Q, by default d.
+    - ``seed``: the seed of the sequences.
+    - ``pairs``: if it is given, this many sequences and their mirror images, with −z instead of z, stand for
+      ``batch`` sequences.
 
-    If ``pairs`` is given, this many sequences and their mirror images, with −z instead of z, stand for
-    ``batch`` sequences. The part of the gradient that is odd in z is multiplied by √(pairs/batch), which
-    gives it the noise of ``batch`` sequences. As long as ω is small, nearly all of the noise is in this
-    part. The mean of the gradient is right at any ω.
+    For each task, K = ±Q is a multiple of an isometry and O = ±Vᵀ is one number. A step with learning rate η
+    therefore multiplies K by 1 − η sign(ω) ∂Loss/∂ω/(d√d_e), V by 1 − η sign(μ) ∂Loss/∂μ, and ω and μ by the
+    squares of these factors. The series ``omega`` and ``mu`` have the shape (steps, heads, tasks).
+
+    With ``pairs`` the part of the gradient that is odd in z is multiplied by √(pairs/batch), which gives this
+    part the noise of ``batch`` sequences. As long as ω is small, it has nearly all of the noise. The mean of
+    the gradient is right at any ω.
     """
     check_shapes(task, omega0, mu0)
     batch, seed = int(whole("batch", batch)), int(whole("seed", seed, least=0))

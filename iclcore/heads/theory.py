@@ -1,22 +1,20 @@
 """The theory of multi-head softmax attention on several regression tasks: loss, gradient flow and limits.
 
-The setting is that of Chen, Sheen, Wang and Yang (COLT 2024). A context has L tokens z = (x, y) with
-inputs x ~ N(0, I_d). The d coordinates of x are divided into I groups of sizes d_i, and the label of
-task i is y_i = ⟨g_i, x on group i⟩ + ε_i, where the noise ε_i has variance σ². H heads predict
+The setting is that of Chen, Sheen, Wang and Yang (COLT 2024). A context has L tokens z = (x, y) with inputs
+x ~ N(0, I_d). The d coordinates of x are divided into I groups of sizes d_i, and the label of task i is
+y_i = ⟨g_i, x on group i⟩ + ε_i, where the noise ε_i has variance σ². H heads predict
 
     ŷ = Σ_h O^h V^h Z softmax(Zᵀ K^hᵀ Q^h z_q / √d_e),   z_q = (q, 0).
 
-Weights are *decomposable* if, on each group, K and Q of a head are multiples of one isometry, if O and
-the part of V that reads labels are diagonal, and if all other entries are 0. Gradient flow keeps
-weights decomposable. Two numbers for each head and task then describe the whole model. ω_i^h is the
-eigenvalue of KᵀQ/√d_e on group i: it says how sharply head h attends by the inputs of task i. μ_i^h is
-the eigenvalue of OV on y_i: it says how much head h adds to the answer of task i. Arrays hold them as
-``omega[h, i]`` and ``mu[h, i]``.
+Weights are *decomposable* if, on each group, K and Q of a head are multiples of one isometry, if O and the
+part of V that reads labels are diagonal, and if all other entries are 0. Gradient flow keeps weights
+decomposable. Two numbers for each head and task then describe the whole model. ω_i^h is the eigenvalue of
+KᵀQ/√d_e on group i: it says how sharply head h attends by the inputs of task i. μ_i^h is the eigenvalue of OV
+on y_i: it says how much head h adds to the answer of task i. Arrays hold ``omega[h, i]`` and ``mu[h, i]``.
 
-The loss is Σ_i E(ŷ_i − ⟨g_i, q_i⟩)², and time is the sum of the learning rates. If the loss were the
-mean over the tasks instead of the sum, times would be I times as long. We had only the abstract, the
-captions and the titles of the theorems of the paper, so the formulas are derived here, not quoted.
-Nothing in this module is simulated.
+The loss is Σ_i E(ŷ_i − ⟨g_i, q_i⟩)², and time is the sum of the learning rates. If the loss were the mean
+over the tasks instead of the sum, times would be I times as long. We had only the abstract, the captions and
+the titles of the theorems of the paper, so the formulas are derived here, not quoted.
 """
 
 from collections.abc import Sequence
@@ -43,9 +41,11 @@ LARGEST_EXPONENT = 600.0
 class MultiTask:
     """I linear regressions that share one context of L tokens.
 
-    ``dims`` are the group sizes d_i, ``context`` is L and ``noise`` is σ². ``signal`` is the power of
-    each task's noiseless label, s_i = E⟨g_i, x⟩²: one number for all tasks, or one number for each.
-    By default s_i = d_i, which is the signal of g_i ~ N(0, I).
+    - ``dims``: the group sizes d_i, one for each task.
+    - ``context``: the number L of tokens, which does not count the query.
+    - ``signal``: the power of each task's noiseless label, s_i = E⟨g_i, x⟩²: one number for all tasks, or one
+      number for each. By default s_i = d_i, which is the signal of g_i ~ N(0, I).
+    - ``noise``: the variance σ² of the noise in the labels of the context.
     """
 
     dims: Sequence[int] = (10, 10, 10)

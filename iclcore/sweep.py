@@ -11,10 +11,13 @@
 - ``executor(jobs, scheduler)`` yields the concurrent.futures executor that a sweep uses.
 - ``distinct`` returns plans by name.
 
-The folder holds ``table.csv``, ``table.parquet``, and a file ``runs/NAME.npz`` for each run. NAME is a hash
-of everything that the run depends on, so a second sweep trains only the runs that are missing.
+The folder holds ``table.csv`` and a file ``runs/NAME.npz`` for each run; where pyarrow is installed, it also
+holds ``table.parquet``. NAME is a hash of everything that the run depends on, so a second sweep trains only
+the runs that are missing.
 """
 
+import csv
+import io
 import logging
 import os
 import sys
@@ -30,7 +33,6 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from iclcore.checks import BadValue, whole
@@ -69,6 +71,7 @@ def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[
         return
     jobs = os.cpu_count() if jobs is None else whole("jobs", jobs)
     import scipy.linalg  # noqa: F401, because the limit holds only for loaded libraries
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1), ThreadPoolExecutor(jobs) as threads:
         try:
@@ -98,6 +101,7 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)  # for as long as the worker lives
     # Arrays arrive at unaligned addresses, where NumPy adds in another order. Copies are aligned.
@@ -144,12 +148,13 @@ class Swept:
         """Read a run's history from its file."""
         return History.from_npz(self.file(plan))
 
-    def table(self):
-        """Return a pyarrow table with a row for each run: its settings, how it ended, its last errors."""
-        import pyarrow as pa
+    def table(self) -> dict[str, list]:
+        """Return the columns of the table by name, as ``pandas.DataFrame`` takes them.
 
+        The table has a row for each run: its settings, how it ended, its last errors.
+        """
         names = dict.fromkeys(column for row in self.rows.values() for column in row)
-        return pa.table({n: [row.get(n) for row in self.rows.values()] for n in names})
+        return {name: [row.get(name) for row in self.rows.values()] for name in names}
 
 
 def sweep(
@@ -167,8 +172,6 @@ def sweep(
     there.
     """
     runs, rows, folder = distinct(plans), {}, Path(folder)
-    with needs("cluster"):
-        from pyarrow import csv, parquet
     swept = Swept(folder, runs, rows, 0)
     for leftover in folder.rglob("*.????????.partial"):  # of a sweep that was killed while it wrote
         leftover.unlink(missing_ok=True)
@@ -179,10 +182,24 @@ def sweep(
     if missing := [plan for name, plan in runs.items() if name not in rows]:
         _train(missing, swept, jobs, scheduler)
     swept = replace(swept, rows={name: rows[name] for name in runs})
-    table = swept.table()
-    write_whole(folder / "table.csv", lambda file: csv.write_csv(table, file))
-    write_whole(folder / "table.parquet", lambda file: parquet.write_table(table, file))
+    _write_table(swept)
     return swept
+
+
+def _write_table(swept: Swept) -> None:
+    """Write table.csv and, where pyarrow is installed, table.parquet."""
+    columns, text = swept.table(), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_whole(swept.folder / "table.csv", lambda file: file.write(text.getvalue().encode()))
+    path = swept.folder / "table.parquet"
+    try:
+        from pyarrow import parquet, table
+    except ModuleNotFoundError:
+        path.unlink(missing_ok=True)  # it would show an earlier sweep
+    else:
+        write_whole(path, lambda file: parquet.write_table(table(columns), file))
 
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:

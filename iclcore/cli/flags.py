@@ -183,6 +183,7 @@ def train_flags(parser: Parser) -> None:
     problem_flags(parser)
     add = parser.add_argument
     add("--data", metavar="F.npz", help="arrays of your own: x (P, T, D), y (P, T) or (P, T, O)")
+    add("--test", metavar="F.npz", help="arrays held out from --data; test_held_out is their error")
     add("--icl", dest="in_context", type=float, help="share of sequences with their own task (1)")
     add("--trainset_size", dest="sequences", type=sequence_count, help="sequences (5000), or inf")
     add("--testset_size", "--testset", dest="tests", type=int, help="sequences per test set (0)")

@@ -11,7 +11,7 @@ from iclcore.checks import BadValue
 from iclcore.cli.flags import Parser, train_flags, unknown_flag
 from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
-from iclcore.extras import needs
+from iclcore.extras import MissingExtra
 from iclcore.sweep import ClusterLost, Plan, sweep
 from iclcore.sweep_plan import MOST_PLANS
 
@@ -21,14 +21,18 @@ def run(options: argparse.Namespace) -> int:
         raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
     clock = time.perf_counter()
     plans = plans_of(options)
-    with needs("cluster"):  # fails before the first run
-        from iclcore.cli import plots
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except ClusterLost as error:
         print(error, file=sys.stderr)
         return 3
-    save_picture(plots.swept(swept), options.out / "figure.png")
+    picture = options.out / "figure.png"
+    try:
+        from iclcore.cli import plots
+    except MissingExtra:
+        picture.unlink(missing_ok=True)  # it would show an earlier sweep
+    else:
+        save_picture(plots.swept(swept), picture)
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     ends = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     print(f"{len(plans)} runs, {swept.reused} of them found in {options.out}: {ends}")

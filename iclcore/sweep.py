@@ -8,6 +8,7 @@
 - ``sweep(plans, folder, jobs=None, scheduler=None)`` trains the plans whose runs are not in the folder yet,
   and returns a ``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and
   KeyboardInterrupt after Ctrl-C; the messages of the last two say in one line how many runs are kept.
+- ``found(plans, folder)`` returns the runs that the folder holds already, also as a ``Swept``.
 - ``executor(jobs, scheduler)`` yields the concurrent.futures executor that a sweep uses.
 - ``distinct`` returns plans by name.
 
@@ -43,7 +44,9 @@ from iclcore.sweep_plan import Plan, carry_out, distinct, grid
 from iclcore.trainer import delayed_interrupt
 from iclcore.versions import versions
 
-__all__ = ["ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
+__all__ = [
+    "ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "found", "grid", "sweep",
+]  # fmt: skip
 
 SUBMITTED = 1000  # most runs that an executor has at a time; a cluster has fewer workers
 ANSWER_SECONDS = 2  # a scheduler has to answer within this time
@@ -157,6 +160,15 @@ class Swept:
         return {name: [row.get(name) for row in self.rows.values()] for name in names}
 
 
+def found(plans: Sequence[Plan], folder: str | Path) -> Swept:
+    """Return those runs of the plans that ``folder`` holds already. Nothing is trained or written."""
+    swept = Swept(Path(folder), distinct(plans), {}, 0)
+    for name, plan in swept.runs.items():
+        with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
+            swept.rows[name] = _row(plan, swept.history(plan))
+    return replace(swept, reused=len(swept.rows))
+
+
 def sweep(
     plans: Sequence[Plan],
     folder: str | Path,
@@ -171,17 +183,12 @@ def sweep(
     on. A sweep that ends early for any reason keeps the runs that are done, and the next call goes on from
     there.
     """
-    runs, rows, folder = distinct(plans), {}, Path(folder)
-    swept = Swept(folder, runs, rows, 0)
-    for leftover in folder.rglob("*.????????.partial"):  # of a sweep that was killed while it wrote
+    swept = found(plans, folder)
+    for leftover in swept.folder.rglob("*.????????.partial"):  # of a sweep that was killed
         leftover.unlink(missing_ok=True)
-    for name, plan in runs.items():
-        with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
-            rows[name] = _row(plan, swept.history(plan))
-    swept = replace(swept, reused=len(rows))
-    if missing := [plan for name, plan in runs.items() if name not in rows]:
+    if missing := [plan for name, plan in swept.runs.items() if name not in swept.rows]:
         _train(missing, swept, jobs, scheduler)
-    swept = replace(swept, rows={name: rows[name] for name in runs})
+    swept = replace(swept, rows={name: swept.rows[name] for name in swept.runs})
     _write_table(swept)
     return swept
 

@@ -1,5 +1,6 @@
 """The command line, as a process where the process matters."""
 
+import csv
 import json
 import re
 import shlex
@@ -195,6 +196,37 @@ def test_own_arrays(in_folder, capsys):
     assert main(shlex.split(f"sweep {run} --grid seed=2:5 --out out")) == 0
     (found,) = (in_folder / "out" / "runs").glob(f"{run_name(data, model)}.npz")
     assert History.from_npz(found).loss.tobytes() == alone.loss.tobytes()
+
+
+def test_own_arrays_with_a_held_out_set(in_folder, capsys):
+    """Its errors are recorded, drawn and in the table, where the files stand by name."""
+    task = RegressionTask(dim=3, context=7)
+    for seed, name in enumerate(("a", "b", "later")):
+        data = task.sample(60, seed)
+        np.savez(f"{name}.npz", x=data.x, y=data.y)
+    flags = "--test later.npz --model attnS --lr 0.05 --epoch 40"
+    assert main(shlex.split(f"train --data a.npz {flags} --seed 3 --save own.csv --show")) == 0
+    tests = {"test_held_out": task.sample(60, 2)}
+    alone = train(SeparateAttention(heads=1), task.sample(60, 0), 40, 0.05, seed=3, tests=tests)
+    found = History.from_csv("own.csv").series["test_held_out"]
+    assert found.tobytes() == alone.series["test_held_out"].tobytes()
+    assert main(shlex.split(f"sweep {flags} --grid 'data=a.npz,b.npz seed=3:5' --out out")) == 0
+    with open("out/table.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["data"] for row in rows] == ["a.npz", "a.npz", "b.npz", "b.npz"]
+    assert float(rows[0]["test_held_out"]) == found[-1]
+    capsys.readouterr()
+    np.savez("wide.npz", x=np.ones((5, 4, 2)), y=np.ones((5, 4)))
+    for line, named in (
+        ("--test later.npz", "--test: goes with --data"),
+        ("--data a.npz --test none.npz", "--test: takes an npz file with arrays x and y: "),
+        ("--data a.npz --test wide.npz", "--test: takes arrays with D = 3 and O = 1, as those"),
+        ("--data a.npz --test b.npz --save b.npz --force", "--save: takes a file of its own"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(shlex.split(f"train --lr 0.05 {line}"))
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and f"argument {named}" in said, said
 
 
 @pytest.mark.parametrize("model", ["attnM", "attnS --heads 2 --rank 2", "attnS --softmax"])

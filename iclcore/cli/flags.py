@@ -4,6 +4,7 @@ import argparse
 import difflib
 import math
 import tempfile
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,15 +28,35 @@ FLAGS = {
     "plans": "--grid",
 }
 
+# The parameters whose flags describe a task and what is drawn from it, the first five of them the task.
+TASK_FLAGS = ("dim", "context", "outputs", "spectrum", "in_context", "sequences", "tests")
+
 
 class Parser(argparse.ArgumentParser):
-    """A parser that prints each error on one line and accepts no abbreviated flags."""
+    """A parser that prints each error on one line and accepts no abbreviated flags.
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs, allow_abbrev=False)
+    A flag is accepted once. The help ends in ``note`` and an ``example``.
+    """
+
+    def __init__(self, *args, note: str = "", example: str = "", **kwargs):
+        end = f"{textwrap.fill(note, 80)}\n\nexample:\n  {example}\n".lstrip() if example else None
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(*args, **kwargs, epilog=end, formatter_class=form, allow_abbrev=False)
+        self.register("action", None, Once)
 
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+
+
+class Once(argparse.Action):
+    """Store the value of a flag, and refuse a second value, which may come under another name."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        taken = vars(namespace).setdefault("taken", set())
+        if self.dest in taken:
+            raise argparse.ArgumentError(self, "takes one value, but two are given")
+        taken.add(self.dest)
+        setattr(namespace, self.dest, values)
 
 
 def flag_of(name: str) -> str:
@@ -44,7 +65,11 @@ def flag_of(name: str) -> str:
 
 
 def read(argv: list[str]) -> argparse.Namespace:
-    """Return the flags, the command's ``parser``, and the name of the ``module`` that carries it out."""
+    """Return the flags, the command's ``parser``, and the name of the ``module`` that carries it out.
+
+    Without any flag the help is shown.
+    """
+    argv = argv or ["--help"]
     words = " ".join(argv).replace("=", " ")
     multihead = words.startswith("train ") and "--model multihead" in words
     options, unknown = build_parser(multihead).parse_known_args(argv)
@@ -52,13 +77,16 @@ def read(argv: list[str]) -> argparse.Namespace:
         options.rest = unknown  # flags of train
     elif unknown:
         options.parser.error(unknown_flag(unknown[0], options.parser))
+    options.words = argv[1:]
     return options
 
 
 def unknown_flag(unknown: str, parser: Parser) -> str:
     """Return the error for a flag that ``parser`` does not have, and suggest the most similar flag."""
+    flags = parser._option_string_actions
     known = {"learning_rate": "--lr"} | FLAGS  # FLAGS has the names in Python
-    known |= {flag.lstrip("-"): flag for flag in parser._option_string_actions}
+    known = {name: flag for name, flag in known.items() if flag in flags}
+    known |= {flag.lstrip("-"): flag for flag in flags}
     close = difflib.get_close_matches(unknown.split("=")[0].strip("-").replace("-", "_"), known, 1)
     hint = f"did you mean {known[close[0]]}?" if close else "--help lists the flags"
     return f"argument {unknown}: is no flag of this command; {hint}"
@@ -123,14 +151,26 @@ def check_output(name: str, path: Path, force: bool, *suffixes: str) -> None:
 
 def build_parser(multihead: bool = False) -> Parser:
     """Return the parser of all commands; ``train --model multihead`` has flags of its own."""
-    parser = Parser(prog="iclcore", epilog="The book's figures: python -m iclbook figure.")
+    parser = Parser(
+        prog="iclcore",
+        description="Train linear attention on in-context regression, and compare it with theory.",
+        note="iclcore train --help lists the flags of train. "
+        "The book's figures: python -m iclbook figure.",
+        example="iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02 --save run.csv",
+    )
     parser.add_argument("--version", action="version", version=f"iclcore {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
 
     text = "--model multihead has flags of its own: --model multihead --help lists them."
-    train = commands.add_parser("train", help="run the published experiment exactly", epilog=text)
+    example = "iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02 --save run.csv"
+    if multihead:
+        text, example = "", "iclcore train --model multihead --engine spectral --save run.csv"
+    line = "run the published experiment exactly"
+    train = commands.add_parser("train", help=line, note=text, example=example)
     (multihead_flags if multihead else train_flags)(train)
     add = train.add_argument
+    if not multihead:
+        add("--like", metavar="F", help="take all other flags from the saved run F.csv or F.npz")
     add("--save", type=Path, metavar="F.csv", help="loss at each step; F.npz: with the weights")
     add("--json", type=Path, metavar="F.json", help="settings, versions, seconds, final loss")
     add("--show", action="store_true", help="open a window, or save a picture if there is none")
@@ -138,18 +178,26 @@ def build_parser(multihead: bool = False) -> Parser:
     train.set_defaults(parser=train, module="heads" if multihead else "train")
 
     text = "All other flags are those of train (train --help) and hold for every run."
-    sweep = commands.add_parser("sweep", help="runs for all points of a grid of flags", epilog=text)
+    example = (
+        'iclcore sweep --grid "rank=1,2 seed=0:4" --out runs --model attnS --heads 5 --lr 0.02'
+    )
+    line = "runs for all points of a grid of flags"
+    sweep = commands.add_parser("sweep", help=line, note=text, example=example)
     add = sweep.add_argument
-    add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help="flags with lists or ranges")
+    grid = '"rank=1,2 seed=0:6 lr=log:1e-3:1e-1:5"'
+    add("--grid", required=True, metavar=grid, help="flags with lists or ranges")
     add("--out", required=True, type=Path, metavar="FOLDER", help="runs, table.csv and figure.png")
     add("--jobs", type=int, help="runs at a time on this machine (number of cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
+    add("--dry-run", action="store_true", help="only count the runs, and those found in FOLDER")
     sweep.set_defaults(parser=sweep, module="sweep")
 
     text = "Rows: plateau_loss is the loss with index eigenvectors learned; merged_loss is the "
     text += "loss of attnM and mlp on white input; head_value is the value weight of a head of "
     text += "attnS with rank 1 that learns eigenvector index."
-    theory = commands.add_parser("theory", help="the formulas for these flags, as CSV", epilog=text)
+    example = "iclcore theory --model attnS --heads 4 --epoch 10001 --lr 0.02"
+    line = "the formulas for these flags, as CSV"
+    theory = commands.add_parser("theory", help=line, note=text, example=example)
     problem_flags(theory)
     add = theory.add_argument
     add("--save", type=Path, metavar="F.csv", help="write to a file, not to the terminal")

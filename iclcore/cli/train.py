@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from iclcore.checks import BadValue
-from iclcore.cli.flags import given, model_of, optimizer_of, task_of
+from iclcore.cli.flags import TASK_FLAGS, given, model_of, optimizer_of, task_of
+from iclcore.cli.like import like
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.files import read_npz
 from iclcore.history import History
@@ -24,6 +25,8 @@ AFFORDABLE = 2e10
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.like:
+        options = like(options)
     plan = plan_of(options)
     check_outputs(options)
     with delayed_interrupt(), warnings.catch_warnings():
@@ -54,8 +57,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 def own_data(options: argparse.Namespace) -> Sequences:
     """Return the sequences in the files of --data and --test; flags that describe a task are refused."""
-    drawn = ("dim", "context", "outputs", "spectrum", "in_context", "sequences", "tests")
-    for name in given(options, *drawn):
+    for name in given(options, *TASK_FLAGS):
         raise BadValue(name, "goes without --data, which has sequences of its own")
     return read_data(options.data, options.test, options.every_length)
 

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from iclcore.checks import BadValue
+from iclcore.cli.advice import next_drop
 from iclcore.cli.flags import TASK_FLAGS, given, model_of, optimizer_of, task_of
 from iclcore.cli.like import like
 from iclcore.cli.report import check_outputs, picture_path, report, show
@@ -34,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
         history = carry_out(plan)
         say_rise(history, options)
         status = report(history, options)
+        if line := next_drop(plan, history):
+            print(line)
     if options.show:
         from iclcore.cli import plots
 

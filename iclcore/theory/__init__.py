@@ -16,4 +16,4 @@ from iclcore.theory.linear import (
     white_course,
     white_start,
 )
-from iclcore.theory.saddles import Drop, staircase
+from iclcore.theory.saddles import Drop, merged_drop, staircase

@@ -1,0 +1,50 @@
+"""What ``train`` says if a run ended on a plateau: when theory expects the next drop of the loss."""
+
+import math
+
+import numpy as np
+
+from iclcore.history import History
+from iclcore.models import SeparateAttention
+from iclcore.optimisers import PLAIN
+from iclcore.sweep_plan import Plan, training_data
+from iclcore.task import Sequences
+
+FLAT = (
+    0.01  # a loss is on a plateau if it falls by less than this part in the last tenth of the steps
+)
+MARGIN = 1.5  # a draw moves the time of a drop by some 10%, and the drop itself takes time
+
+
+def next_drop(plan: Plan, history: History) -> str | None:
+    """Return a line for the user if the run ended on a plateau before the last one of theory, else None."""
+    loss, model, task = history.loss, plan.model, plan.task
+    known = task and task.in_context == 1 and model.linear and plan.optimizer == PLAIN
+    flat = loss[-1] > (1 - FLAT) * loss[-1 - len(loss) // 10]
+    if not known or not flat or history.ended != "finished" or history.first_rise is not None:
+        return None
+    from iclcore import theory
+
+    data = training_data(plan)
+    learned, levels = theory.plateau_levels(model, task)
+    if isinstance(data, Sequences):  # whose labels have another power than those of the task
+        levels *= np.square(data.y[:, data.lengths[0] - 1 :]).mean() / levels[0]
+        task = data.task
+    passed = int(np.abs(levels - loss[-1]).argmin())
+    if passed == len(levels) - 1:
+        return None
+    line = f"the loss is on a plateau, {learned[passed]:g} of {task.dim} eigenvectors are learned"
+    times = []
+    if task.outputs == 1 and not isinstance(model, SeparateAttention):
+        times = [theory.merged_drop(task, model, history.start)]
+    elif task.outputs == 1 and model.rank == 1:
+        drops = theory.staircase(task, history.start, divisor=model.divisor)
+        times = [drop.time for drop in drops]
+    if passed >= len(times):
+        return f"{line}: a larger --epoch or --lr takes the run further"
+    step = times[passed] / plan.lr
+    enough = MARGIN * max(step, plan.steps)
+    digits = 1 - math.floor(math.log10(enough))  # two digits are left
+    epoch = math.ceil(enough * 10.0**digits) / 10.0**digits
+    line += f": theory expects the next drop at about step {step:.0f}. --epoch {epoch:.0f} shows it"
+    return f"{line}; with a larger --lr, fewer steps do"

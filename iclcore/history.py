@@ -31,8 +31,9 @@ class History:
     ``start`` and ``final`` are the first and the last weights. ``settings`` says what was run, in JSON's
     types.
 
-    ``ended`` is "finished", "interrupted", or "diverged" if the last loss is not finite. ``seconds`` says how
-    long each part took. ``moments`` are the averages that the run was trained on; they are not saved.
+    ``ended`` is "finished", "interrupted" by Ctrl-C, "stopped" by the callback of ``train``, or "diverged" if
+    the last loss is not finite. ``seconds`` says how long each part took. ``moments`` are the averages that
+    the run was trained on; they are not saved.
     """
 
     series: Arrays

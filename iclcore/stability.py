@@ -59,7 +59,7 @@ def monotone_rate(model: Model, data: Data, steps: int, seed: int = 0) -> float:
         def monotone(lr: float) -> bool:
             if not SMALLEST < lr < 1 / SMALLEST:
                 raise BadValue("data", "takes sequences on which a learning rate works; none does")
-            run = train(model, data, steps, lr, start=start, progress=lambda _: None)
+            run = train(model, data, steps, lr, start=start)
             if run.ended == "interrupted":
                 raise KeyboardInterrupt
             if run.ended == "diverged" or run.first_rise is not None:

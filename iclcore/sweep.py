@@ -4,7 +4,7 @@
     swept = sweep(grid(plan, rank=(1, 2), seed=range(24)), "runs", jobs=2)
 
 - ``Plan`` holds everything that a run depends on, and ``grid`` varies a plan over all combinations of values.
-- ``carry_out(plan, progress=None)`` trains one plan and returns its History.
+- ``carry_out(plan, callback=None)`` trains one plan and returns its History.
 - ``sweep(plans, folder, jobs=None, scheduler=None)`` trains the plans whose runs are not in the folder yet,
   and returns a ``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and
   KeyboardInterrupt after Ctrl-C; the messages of the last two say in one line how many runs are kept.
@@ -21,7 +21,6 @@ import csv
 import io
 import logging
 import os
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent import futures
@@ -34,8 +33,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 
-from tqdm import tqdm
-
+from iclcore.bars import Bar
 from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
@@ -108,7 +106,7 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
 
     threadpool_limits(1)  # for as long as the worker lives
     # Arrays arrive at unaligned addresses, where NumPy adds in another order. Copies are aligned.
-    return carry_out(deepcopy(plan), lambda steps: None)
+    return carry_out(deepcopy(plan))
 
 
 # -- many runs ------------------------------------------------------------------------------------
@@ -215,12 +213,7 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
     waiting = iter(sorted(plans, key=lambda plan: order[plan.draw]))
     pending: dict[Future, Plan] = {}
     stopping = Event()
-
-    def stop_run(_steps: int) -> None:
-        if stopping.is_set():
-            raise KeyboardInterrupt
-
-    task = partial(carry_out, progress=stop_run)
+    task = partial(carry_out, callback=lambda step, loss: stopping.is_set())
     if scheduler is not None:
         task = partial(_on_worker, versions())
     with warnings.catch_warnings(), ExitStack() as stack:
@@ -229,8 +222,7 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
         pool = stack.enter_context(executor(jobs, scheduler))
         interrupted = stack.enter_context(delayed_interrupt())
         (swept.folder / "runs").mkdir(parents=True, exist_ok=True)
-        bar = tqdm(total=len(swept.runs), initial=swept.reused, unit=" runs", disable=None)
-        stack.enter_context(bar)
+        bar = stack.enter_context(Bar(len(swept.runs), "runs"))
         stack.callback(stopping.set)
         try:
             while not interrupted.is_set():
@@ -240,8 +232,9 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
                     return
                 done, _ = futures.wait(pending, LOOK_SECONDS, futures.FIRST_COMPLETED)
                 for future in done:
-                    _keep(pending.pop(future), future, swept)
-                    bar.update()
+                    if line := _keep(pending.pop(future), future, swept):
+                        bar.write(line)
+                bar.show(len(swept.rows))
             raise KeyboardInterrupt
         except (KeyboardInterrupt, CancelledError) as error:
             kept = len(swept.rows) - len(swept.ended("failed"))
@@ -252,21 +245,20 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
             raise ClusterLost(f"the Dask scheduler at {scheduler} is gone: {line}") from None
 
 
-def _keep(plan: Plan, future: Future, swept: Swept) -> None:
-    """Write the run of a future and add its row; if the run failed or diverged, print a line that says so."""
+def _keep(plan: Plan, future: Future, swept: Swept) -> str:
+    """Write the run of a future and add its row; return a line that says so if it failed or diverged."""
     if error := future.exception():
         row = {"run": plan.name, **plan.row, "ended": "failed"}
         end = f"failed: {type(error).__name__}: {error}"
     else:
         history = future.result()
-        if history.ended == "interrupted":
-            return
         replace(history, seconds={}).to_npz(swept.file(plan))  # equal runs give equal files
         row, end = _row(plan, history), f"diverged at step {history.steps[-1]}"
     swept.rows[plan.name] = row
-    if row["ended"] != "finished":
-        shown = ", ".join(f"{name}={row.get(name)}" for name in swept.axes)
-        tqdm.write(f"run {plan.name} ({shown}) {end}".splitlines()[0], file=sys.stderr)
+    if row["ended"] == "finished":
+        return ""
+    shown = ", ".join(f"{name}={row.get(name)}" for name in swept.axes)
+    return f"run {plan.name} ({shown}) {end}".splitlines()[0]
 
 
 def _row(plan: Plan, history: History) -> dict:

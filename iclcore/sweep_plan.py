@@ -26,7 +26,7 @@ from iclcore.history import History, describe
 from iclcore.models import Model, trainable
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import Progress, check_data, train
+from iclcore.trainer import Callback, check_data, train
 from iclcore.versions import PACKAGES, versions
 
 MOST_PLANS = 100_000  # a larger grid is almost certainly a typing error
@@ -230,18 +230,16 @@ def test_sets(data: Sequences | RegressionTask) -> dict[str, Sequences]:
     return {f"test_{name}": sequences for name, sequences in tests.items()}
 
 
-def carry_out(plan: Plan, progress: Progress | None = None) -> History:
+def carry_out(plan: Plan, callback: Callback | None = None) -> History:
     """Train a plan and return its history, with the plan's settings and the floor of the loss.
 
-    ``progress`` is called with the number of steps just done; it may raise KeyboardInterrupt.
+    ``callback`` is that of ``train``.
     """
     data = training_data(plan)
     seed = None if plan.drawn else plan.seed
-    if progress:
-        progress(0)  # so that it can stop the run after a long draw
     history = train(
         plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed,
-        tests=test_sets(data), engine=plan.engine, progress=progress,
+        tests=test_sets(data), engine=plan.engine, callback=callback,
     )  # fmt: skip
     series = {name: a for name, a in history.series.items() if plan.values or name != "value"}
     floor = history.floor

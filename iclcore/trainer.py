@@ -11,8 +11,8 @@ from operator import index
 from threading import Event, current_thread, main_thread
 
 import numpy as np
-from tqdm import tqdm
 
+from iclcore.bars import Bar
 from iclcore.checks import BadValue, instance, numbers, positive, shown, whole
 from iclcore.engines import ENGINES, choose
 from iclcore.engines.base import Engine
@@ -22,7 +22,7 @@ from iclcore.moments import Data, Moments, averages, features
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
 
-Progress = Callable[[int], object]
+Callback = Callable[[int, float], object]
 BLOCK_SECONDS = 0.1  # duration of a block of steps; the bar and Ctrl-C wait for its end
 
 
@@ -39,7 +39,7 @@ def train(
     tests: Mapping[str, Data] | None = None,
     snapshots: int | Sequence[int] | np.ndarray = (),
     engine: str = "auto",
-    progress: Progress | None = None,
+    callback: Callback | None = None,
 ) -> History:
     """Train ``model`` on ``data`` for ``steps`` steps of size ``lr`` and return the History.
 
@@ -56,12 +56,14 @@ def train(
     - ``engine``: "auto" chooses "moments" for linear models (or "population" for a task of many dimensions),
       "softmax" for softmax attention, and "autograd", the slow reference, for the rest. "published" repeats
       the operations of the first paper's code in float32.
-    - ``progress``: a function that is called with the number of steps just done, instead of a bar.
+    - ``callback``: a function ``callback(step, loss)``, called about ten times a second with the number of
+      steps done and the last loss recorded. If it returns True, the run ends.
 
     The history holds the loss, the value weight of each head and the test errors, recorded before every step.
-    It also holds the first and the last weights. The run ends early if the loss is no longer finite, or on
-    Ctrl-C; the history then holds what was recorded until the end. A warning says if the loss rose or stopped
-    being finite.
+    It also holds the first and the last weights. The run ends early if the loss is no longer finite, on
+    Ctrl-C, or if the callback returns True; the history then holds what was recorded until the end. A warning
+    says if the loss rose or stopped being finite. A run of more than a second shows a bar with its loss, on a
+    terminal and in a notebook, unless the environment variable TQDM_DISABLE is set.
     """
     trainable("model", model)
     instance("data", data, Sequences, RegressionTask, Moments)
@@ -95,7 +97,7 @@ def train(
     run.load()
     clocks.append(time.perf_counter())
     with delayed_interrupt() as interrupted:
-        blocks, kept, ended = _advance(run, steps, snapshots, progress, interrupted)
+        blocks, kept, ended = _advance(run, steps, snapshots, callback, interrupted)
         clocks.append(time.perf_counter())
         loss, errors, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
         seconds = zip(("moments", "loading", "descent"), np.diff(clocks).tolist(), strict=True)
@@ -198,7 +200,7 @@ def _initial_weights(
 
 
 def _advance(
-    engine: Engine, steps: int, snapshots: set[int], progress: Progress | None, interrupted: Event
+    engine: Engine, steps: int, snapshots: set[int], callback: Callback | None, interrupted: Event
 ) -> tuple[list[tuple[np.ndarray, ...]], dict[int, Weights], str]:
     """Train for ``steps`` steps; return the records of all blocks, the snapshots, and how the run ended.
 
@@ -206,22 +208,21 @@ def _advance(
     bar moves smoothly and Ctrl-C takes effect soon.
     """
     blocks, kept, done, size, ended = [], {}, 0, 1, "finished"
-    hide = True if progress else None  # None shows the bar on a terminal only
-    with tqdm(total=steps, unit=" steps", delay=1, disable=hide, leave=False) as bar:
+    with Bar(steps, "steps") as bar:
         for stop in sorted(snapshots | {steps}):
             while done < stop and ended == "finished":
                 clock = time.perf_counter()
                 blocks.append(engine.advance(min(size, stop - done)))
-                count = len(blocks[-1][0])
+                count, loss = len(blocks[-1][0]), float(blocks[-1][0][-1])
                 done += count
-                try:
-                    (progress or bar.update)(count)
-                except KeyboardInterrupt:  # progress raises it when a sweep stops its runs
-                    interrupted.set()
-                if not np.isfinite(blocks[-1][0][-1]):
+                bar.show(done, f"loss {loss:.4g}")
+                answer = callback(done, loss) if callback else None
+                if not np.isfinite(loss):
                     ended = "diverged"
                 elif interrupted.is_set() and done < steps:
                     ended = "interrupted"
+                elif isinstance(answer, bool | np.bool_) and answer and done < steps:
+                    ended = "stopped"
                 per_second = count / max(time.perf_counter() - clock, 1e-9)
                 size = max(1, int(min(4 * size, BLOCK_SECONDS * per_second)))
             if done == stop and stop in snapshots:

@@ -11,7 +11,7 @@ PACKAGE = ROOT / "iclcore"
 
 # Each line is one level: a module imports from its own level and from those above it, also inside functions.
 LEVELS = """
-checks extras files shapes versions
+bars checks extras files shapes versions
 task
 models optimisers
 published
@@ -33,6 +33,7 @@ KNOWN_BY = {
     "matplotlib": {"cli/plots", "cli/report"},
     "distributed": {"sweep"},
     "pyarrow": {"sweep"},
+    "tqdm": {"bars"},
 }
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 

@@ -406,10 +406,10 @@ def test_a_killed_sweep_goes_on_to_the_same_bytes(in_folder):
 def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(
     in_folder, monkeypatch, capsys
 ):
-    def short_of_memory(plan, progress):
+    def short_of_memory(plan, callback):
         if plan.sequences == 70:
             raise MemoryError("taken by others")
-        return carry_out(plan, progress)
+        return carry_out(plan, callback)
 
     with monkeypatch.context() as patch:
         patch.setattr("iclcore.sweep.carry_out", short_of_memory)
@@ -458,11 +458,11 @@ def test_two_sweeps_in_one_folder_write_the_same_bytes(in_folder):
 def test_the_end_of_a_sweep_leaves_another_one_alone(in_folder, monkeypatch):
     begun, go = Event(), Event()
 
-    def waiting(plan, progress):
+    def waiting(plan, callback):
         if plan.seed == 1:
             begun.set()
             assert go.wait(60)
-        return carry_out(plan, progress)
+        return carry_out(plan, callback)
 
     monkeypatch.setattr("iclcore.sweep.carry_out", waiting)
     with ThreadPoolExecutor(1) as other:

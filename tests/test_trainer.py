@@ -201,17 +201,33 @@ def test_interruption_keeps_what_was_recorded():
     assert done.returncode == 0, done.stderr
 
 
-def test_an_interruption_from_progress_ends_the_run():
-    """A sweep stops its runs this way."""
-    done = []
+def test_a_callback_sees_each_block_and_may_end_the_run():
+    """The loss is that of the last step taken; only True ends the run, not what a file's write returns."""
+    seen = []
 
-    def progress(steps):
-        done.append(steps)
-        if len(done) == 3:
-            raise KeyboardInterrupt
+    def callback(step, loss):
+        seen.append((step, loss))
+        return len(seen) == 5 or len(seen)
 
-    history = train(SeparateAttention(), TASK.sample(9), 10**6, 0.001, progress=progress)
-    assert history.ended == "interrupted" and len(history.loss) == sum(done)
+    history = train(SeparateAttention(), TASK.sample(9), 10**6, 0.001, callback=callback)
+    assert history.ended == "stopped" and repr(history).count("; stopped at step ") == 1
+    assert [len(history.loss), len(seen)] == [seen[-1][0], 5]
+    assert all(history.loss[step - 1] == loss for step, loss in seen)
+    again = train(SeparateAttention(), TASK.sample(9), len(history.loss), 0.001)
+    close(again.final["value"], history.final["value"], within=0)
+    last = train(SeparateAttention(), TASK.sample(9), 1, 0.001, callback=lambda *_: np.True_)
+    assert last.ended == "finished"
+
+
+def test_an_error_in_a_callback_is_raised():
+    def callback(step, loss):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        train(SeparateAttention(), TASK.sample(9), 9, 0.001, callback=callback)
+    with pytest.raises(KeyboardInterrupt):  # the handler of Ctrl-C is back
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(10)
 
 
 def test_a_delayed_interrupt_reaches_the_outer_use_too():

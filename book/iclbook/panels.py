@@ -8,6 +8,7 @@ import base64
 import html
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import ipywidgets
@@ -97,7 +98,7 @@ class Run(VBox):
                 histories = [
                     train(
                         model, task.sample(asked["sequences"], seed), asked["steps"], asked["lr"],
-                        seed=seed, progress=self._advance,
+                        seed=seed, callback=partial(self._advance, seed * asked["steps"]),
                     )
                     for seed in range(asked["seeds"])
                 ]  # fmt: skip
@@ -111,8 +112,8 @@ class Run(VBox):
         finally:
             self.button.disabled = False
 
-    def _advance(self, steps: int) -> None:
-        self.bar.value += steps
+    def _advance(self, before: int, step: int, loss: float) -> None:
+        self.bar.value = before + step
 
     def __repr__(self) -> str:
         return f"Run({', '.join(f'{name}={value!r}' for name, value in self.settings().items())})"

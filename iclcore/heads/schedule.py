@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from iclcore.bars import Bar
 from iclcore.checks import BadValue, positive
 from iclcore.heads.theory import MultiTask
 from iclcore.history import History, describe
@@ -51,12 +52,14 @@ def walk_schedule(
     rates = learning_rates(schedule)
     before = clock.perf_counter()
     rows, ended = [], "finished"
-    with delayed_interrupt() as interrupted:
+    with delayed_interrupt() as interrupted, Bar(len(rates), "steps") as bar:
         for rate in rates:
             row = read()
             with np.errstate(over="ignore", invalid="ignore"):
-                rows.append({"loss": step(rate)} | row)
-            if not np.isfinite(rows[-1]["loss"]):
+                loss = step(rate)
+            rows.append({"loss": loss} | row)
+            bar.show(len(rows), f"loss {loss:.4g}")
+            if not np.isfinite(loss):
                 ended = "diverged"
                 break
             if interrupted.is_set():

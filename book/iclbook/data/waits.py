@@ -52,10 +52,8 @@ def simulated(dim: int, seeds: range) -> Float[np.ndarray, "seeds drops"]:
     own = SETTINGS[dim]
     levels = theory.plateau_losses(own.task)
     runs = (
-        train(own.model, own.task, STEPS, own.lr, seed=seed, engine="population",
-              progress=lambda _: None)
-        for seed in seeds
-    )  # fmt: skip
+        train(own.model, own.task, STEPS, own.lr, seed=seed, engine="population") for seed in seeds
+    )
     return np.array([drop_times(run, levels)[: own.drops] for run in runs])
 
 

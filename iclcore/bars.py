@@ -1,0 +1,49 @@
+"""A bar that shows how much of a long piece of work is done, on a terminal and in a notebook."""
+
+import os
+import sys
+import time
+from threading import current_thread, main_thread
+from typing import Any
+
+DELAY = 1  # seconds of work before a bar appears
+
+
+class Bar:
+    """A bar of ``total`` units, as "steps"; it appears once the work has taken a second.
+
+    There is no bar outside the main thread, if the environment variable TQDM_DISABLE is set, if tqdm is not
+    installed, or if stderr is neither a terminal nor that of a notebook. Use it in a with block, whose end
+    takes the bar away.
+    """
+
+    def __init__(self, total: int, unit: str):
+        self.total, self.unit, self.began = total, unit, time.perf_counter()
+        self.hidden = bool(os.environ.get("TQDM_DISABLE")) or current_thread() is not main_thread()
+        self.bar: Any = None
+
+    def show(self, done: int, text: str = "") -> None:
+        """Show how many units are done, and a text such as the loss."""
+        if self.hidden or time.perf_counter() - self.began < DELAY:
+            return
+        if self.bar is None:
+            try:
+                from tqdm.auto import tqdm
+            except ModuleNotFoundError:
+                self.hidden = True
+                return
+            options = {"initial": done, "unit": f" {self.unit}", "postfix": text, "leave": False}
+            self.bar = tqdm(total=self.total, disable=None, **options)  # None: not in a pipe
+        self.bar.set_postfix_str(text, refresh=False)
+        self.bar.update(done - self.bar.n)
+
+    def write(self, line: str) -> None:
+        """Print a line on stderr, above the bar."""
+        (self.bar.write if self.bar else print)(line, file=sys.stderr)
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()

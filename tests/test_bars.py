@@ -1,0 +1,77 @@
+"""A long run shows a bar with its loss, and only where somebody can see it."""
+
+import sys
+import threading
+from contextlib import redirect_stderr
+from io import StringIO
+
+import pytest
+
+from iclcore import RegressionTask, SeparateAttention, bars, train
+from iclcore.heads.spectral import train_spectral
+from iclcore.heads.theory import MultiTask, aligned_start
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch):
+    """A bar appears whatever work takes, and although the book's package has been imported."""
+    monkeypatch.setattr(bars, "DELAY", 0)
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+
+
+def shown(work) -> str:
+    with redirect_stderr(Terminal()) as terminal:
+        work()
+    return terminal.getvalue()
+
+
+def run():
+    return train(SeparateAttention(2), RegressionTask(dim=3, context=6), 300, 0.01)
+
+
+def test_the_bar_shows_the_loss():
+    text = shown(run)
+    assert "/300 [" in text and f"steps/s, loss {run().loss[0]:.4g}]" in text
+    assert text.endswith("\r")  # the bar is taken away
+
+
+def test_the_second_paper_has_it_too():
+    task = MultiTask((2, 2), 10)
+    start = aligned_start(task, 2)
+    text = shown(lambda: train_spectral(task, *start, ((0.1, 0.05),), batch=8))
+    assert "/2 [" in text and "steps/s, loss " in text
+
+
+def test_a_line_is_written_above_the_bar():
+    def work():
+        with bars.Bar(3, "runs") as bar:
+            bar.write("before")
+            bar.show(2)
+            bar.write("a run failed")
+
+    text = shown(work)
+    assert text.startswith("before\n") and "| 2/3 [" in text and "\ra run failed\n" in text
+
+
+@pytest.mark.parametrize("where", ["short", "pipe", "thread", "disabled", "without tqdm"])
+def test_where_there_is_no_bar(where, monkeypatch):
+    if where == "short":
+        monkeypatch.setattr(bars, "DELAY", 60)
+    elif where == "pipe":
+        monkeypatch.setattr(Terminal, "isatty", lambda self: False)
+    elif where == "disabled":
+        monkeypatch.setenv("TQDM_DISABLE", "1")
+    elif where == "without tqdm":
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+    def in_a_thread():
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+
+    assert not shown(in_a_thread if where == "thread" else run)

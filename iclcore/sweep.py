@@ -38,6 +38,7 @@ from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
 from iclcore.history import History
+from iclcore.models import MODELS
 from iclcore.sweep_plan import Plan, carry_out, distinct, grid
 from iclcore.trainer import delayed_interrupt
 from iclcore.versions import versions
@@ -101,6 +102,10 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
     """Carry out a plan on a worker of a cluster and return the same bits as a thread of this process."""
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
+    if (model := type(plan.model)) not in MODELS.values():
+        raise RuntimeError(
+            f"workers must be able to import the module that defines {model.__name__}"
+        )
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 

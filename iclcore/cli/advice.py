@@ -1,7 +1,5 @@
 """What ``train`` says if a run ended on a plateau: when theory expects the next drop of the loss."""
 
-import math
-
 import numpy as np
 
 from iclcore.history import History
@@ -43,8 +41,6 @@ def next_drop(plan: Plan, history: History) -> str | None:
     if passed >= len(times):
         return f"{line}: a larger --epoch or --lr takes the run further"
     step = times[passed] / plan.lr
-    enough = MARGIN * max(step, plan.steps)
-    digits = 1 - math.floor(math.log10(enough))  # two digits are left
-    epoch = math.ceil(enough * 10.0**digits) / 10.0**digits
+    epoch = float(f"{MARGIN * max(step, plan.steps):.2g}")
     line += f": theory expects the next drop at about step {step:.0f}. --epoch {epoch:.0f} shows it"
     return f"{line}; with a larger --lr, fewer steps do"

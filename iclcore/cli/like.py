@@ -16,14 +16,12 @@ def like(options: argparse.Namespace) -> argparse.Namespace:
     If the run was on arrays of the user's own, --data is needed, because a saved run does not hold them.
     Other arrays than before are allowed.
     """
-    parser, read = options.parser, History.from_csv
-    if options.like.endswith(".npz"):
-        read = History.from_npz
+    read = History.from_npz if options.like.endswith(".npz") else History.from_csv
     try:
         settings = read(options.like).settings
     except (OSError, ValueError) as error:
         raise BadValue("like", f"takes the file of a run: {error}") from None
-    own = "data" in settings
+    parser, own = options.parser, "data" in settings
     try:
         flags = flags_of(settings)
         saved = argparse.Namespace(**vars(parser.parse_args([])) | flags)
@@ -43,18 +41,17 @@ def like(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def flags_of(settings: dict) -> dict:
-    """Return the flags that describe a run with these settings, or raise KeyError if they are not enough."""
+    """Return the flags that describe a run with these settings, or raise KeyError if they are not enough.
+
+    Most flags are stored under the names of the parameters.
+    """
     (name,) = MODELS.keys() & settings.keys() or [""]
-    flags = {each: settings[each] for each in ("steps", "lr", "seed", "values", "engine")}
-    flags |= settings[name] | {"model": MODELS[name], "cubic_feat": name == "CubicMLP"}
-    flags |= {"every_length": settings[name]["divisor"] == "tokens"}
-    if "Adam" in settings:
-        flags |= {"optimizer": "adam", "weight_decay": settings["Adam"]["weight_decay"]}
-    else:
-        flags |= {"optimizer": "sgd"} | settings["GradientDescent"]
-    if "data" not in settings:
-        flags |= {each: settings["RegressionTask"][each] for each in TASK_FLAGS[:5]}
-        sequences = settings["sequences"]
-        flags |= {"sequences": math.inf if sequences is None else sequences}
-        flags |= {"tests": settings["tests"]}
+    flags = {"model": MODELS[name], "cubic_feat": name == "CubicMLP"}
+    for each, value in settings.items():
+        flags |= value if isinstance(value, dict) else {each: value}
+    flags["every_length"] = flags["divisor"] == "tokens"
+    flags["optimizer"] = "adam" if "Adam" in settings else "sgd"
+    if flags["sequences"] is None:
+        flags["sequences"] = math.inf
+    flags.pop("data", None)
     return flags

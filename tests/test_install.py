@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -163,6 +165,28 @@ for call in {list(MISSING)!r}:
         want = f'takes {module}[.\\w]*, which is not installed: pip install "iclcore\\[{extra}\\]"'
         assert re.fullmatch((prefix if "main" in call else "") + want, line), (call, line)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_removed_module_does_not_come_back_in_a_wheel(tmp_path):
+    """Not even if an earlier build is still there."""
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "iclcore/__init__.py",
+        "iclcore/task.py",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    script = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    for modules in ({"iclcore/__init__.py", "iclcore/task.py"}, {"iclcore/__init__.py"}):
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        names = zipfile.ZipFile(tmp_path / done.stdout.split()[-1]).namelist()
+        assert {name for name in names if "dist-info" not in name} == modules
+        (tmp_path / "iclcore" / "task.py").unlink(missing_ok=True)
 
 
 def test_the_version_has_one_home():

@@ -164,7 +164,10 @@ def build_parser(multihead: bool = False) -> Parser:
     text = "--model multihead has flags of its own: --model multihead --help lists them."
     example = "iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02 --save run.csv"
     if multihead:
-        text, example = "", "iclcore train --model multihead --engine spectral --save run.csv"
+        text, example = (
+            "",
+            "iclcore train --model multihead --tasks 2 --lr 0.02 --epoch 200 --save run.csv",
+        )
     line = "run the published experiment exactly"
     train = commands.add_parser("train", help=line, note=text, example=example)
     (multihead_flags if multihead else train_flags)(train)

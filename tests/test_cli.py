@@ -110,8 +110,7 @@ BAD = [
     ("--dim 5", "--dim", "did you mean --in_dim?"),
     ("--n_heads 5", "--n_heads", "did you mean --heads?"),
     ("--weight-decay 5", "--weight-decay", "did you mean --weight_decay?"),
-    ("--heads 1 --head 2", "--heads", "takes one value, but two are given"),
-    ("--lr 1 --lr 1", "--lr", "takes one value, but two are given"),
+    ("--heads 1 --head 2", "--heads", "--heads and --head are the same flag"),
     ("--noise 1", "--noise", "--help lists the flags"),
     ("--spectrum 2,1", "--spectrum", "invalid choice: '2,1'"),
     ("--model mlp", "--model", "--cubic_feat"),
@@ -641,8 +640,14 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
 @pytest.mark.parametrize(
     "flags, says",
     [
-        ("--model attnS --rank 2", "0 of 4 eigenvectors are learned: a larger --epoch or --lr"),
-        ("--model attnS --out_dim 2", "0 of 4 eigenvectors are learned: a larger --epoch or --lr"),
+        (
+            "--model attnS --rank 2",
+            "0 of 4 eigenvectors are learned: a larger --epoch, --lr or --init",
+        ),
+        (
+            "--model attnS --out_dim 2",
+            "0 of 4 eigenvectors are learned: a larger --epoch, --lr or --init",
+        ),
         (
             "--model attnS --heads 5 --epoch 10001 --lr 0.02",
             "3 of 4 eigenvectors are learned: theory",

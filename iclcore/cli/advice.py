@@ -3,14 +3,15 @@
 import numpy as np
 
 from iclcore.history import History
-from iclcore.models import SeparateAttention
+from iclcore.models import Model, SeparateAttention, Weights
 from iclcore.optimisers import PLAIN
 from iclcore.sweep_plan import Plan, training_data
-from iclcore.task import Sequences
+from iclcore.task import RegressionTask, Sequences
 
 FLAT = (
     0.01  # a loss is on a plateau if it falls by less than this part in the last tenth of the steps
 )
+MOST_STEPS = 1e12  # nobody waits for a drop that comes later
 MARGIN = 1.5  # a draw moves the time of a drop by some 10%, and the drop itself takes time
 
 
@@ -32,15 +33,25 @@ def next_drop(plan: Plan, history: History) -> str | None:
     if passed == len(levels) - 1:
         return None
     line = f"the loss is on a plateau, {learned[passed]:g} of {task.dim} eigenvectors are learned"
-    times = []
-    if task.outputs == 1 and not isinstance(model, SeparateAttention):
-        times = [theory.merged_drop(task, model, history.start)]
-    elif task.outputs == 1 and model.rank == 1:
-        drops = theory.staircase(task, history.start, divisor=model.divisor)
-        times = [drop.time for drop in drops]
-    if passed >= len(times):
-        return f"{line}: a larger --epoch or --lr takes the run further"
+    latest = MOST_STEPS * plan.lr
+    times = drop_times(task, model, history.start, latest)
+    if passed >= len(times) or not times[passed] < latest:
+        return f"{line}: a larger --epoch, --lr or --init takes the run further"
     step = times[passed] / plan.lr
     epoch = float(f"{MARGIN * max(step, plan.steps):.2g}")
     line += f": theory expects the next drop at about step {step:.0f}. --epoch {epoch:.0f} shows it"
     return f"{line}; with a larger --lr, fewer steps do"
+
+
+@np.errstate(all="ignore")  # weights can be so small that their products are 0
+def drop_times(task: RegressionTask, model: Model, start: Weights, latest: float) -> list[float]:
+    """Return the times of the drops up to ``latest``, if theory predicts them from the initial weights."""
+    from iclcore import theory
+
+    if task.outputs > 1:
+        return []
+    if not isinstance(model, SeparateAttention):
+        return [theory.merged_drop(task, model, start)]
+    if model.rank > 1:
+        return []
+    return [drop.time for drop in theory.staircase(task, start, latest, model.divisor)]

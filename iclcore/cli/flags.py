@@ -35,27 +35,26 @@ TASK_FLAGS = ("dim", "context", "outputs", "spectrum", "in_context", "sequences"
 class Parser(argparse.ArgumentParser):
     """A parser that prints each error on one line and accepts no abbreviated flags.
 
-    A flag is accepted once. The help ends in ``note`` and an ``example``.
+    The help ends in ``note`` and an ``example``.
     """
 
     def __init__(self, *args, note: str = "", example: str = "", **kwargs):
         end = f"{textwrap.fill(note, 80)}\n\nexample:\n  {example}\n".lstrip() if example else None
         form = argparse.RawDescriptionHelpFormatter
         super().__init__(*args, **kwargs, epilog=end, formatter_class=form, allow_abbrev=False)
-        self.register("action", None, Once)
+        self.register("action", None, OneName)
 
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
 
 
-class Once(argparse.Action):
-    """Store the value of a flag, and refuse a second value, which may come under another name."""
+class OneName(argparse.Action):
+    """Store the value of a flag, and refuse a second value under another name of the same flag."""
 
     def __call__(self, parser, namespace, values, option_string=None):
-        taken = vars(namespace).setdefault("taken", set())
-        if self.dest in taken:
-            raise argparse.ArgumentError(self, "takes one value, but two are given")
-        taken.add(self.dest)
+        used = vars(namespace).setdefault("used", {}).setdefault(self.dest, option_string)
+        if used != option_string:
+            raise argparse.ArgumentError(self, f"{used} and {option_string} are the same flag")
         setattr(namespace, self.dest, values)
 
 

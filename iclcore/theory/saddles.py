@@ -141,6 +141,9 @@ def merged_drop(task: RegressionTask, model: Model, start: Weights) -> float:
     half.terminal = True
     from scipy.integrate import solve_ivp
 
-    begin = np.sqrt(c0) * np.append(1, along)
+    # as long as v w_d is so small, it grows as exp(4|a|t)
+    small = 1e-8 * np.linalg.norm(a / b)
+    growing = max(0, np.log(small / c0) / (4 * np.linalg.norm(a)))
+    begin = np.sqrt(max(c0, small)) * np.append(1, along)
     path = solve_ivp(flow, (0, np.inf), begin, "DOP853", events=half, rtol=1e-9, atol=1e-14)
-    return float(path.t[-1])
+    return float(growing + path.t[-1])

@@ -4,7 +4,6 @@ import argparse
 import difflib
 import math
 import tempfile
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,15 +32,10 @@ TASK_FLAGS = ("dim", "context", "outputs", "spectrum", "in_context", "sequences"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that prints each error on one line and accepts no abbreviated flags.
+    """A parser that prints each error on one line and accepts no abbreviated flags."""
 
-    The help ends in ``note`` and an ``example``.
-    """
-
-    def __init__(self, *args, note: str = "", example: str = "", **kwargs):
-        end = f"{textwrap.fill(note, 80)}\n\nexample:\n  {example}\n".lstrip() if example else None
-        form = argparse.RawDescriptionHelpFormatter
-        super().__init__(*args, **kwargs, epilog=end, formatter_class=form, allow_abbrev=False)
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs, allow_abbrev=False)
         self.register("action", None, OneName)
 
     def error(self, message: str):
@@ -150,25 +144,19 @@ def check_output(name: str, path: Path, force: bool, *suffixes: str) -> None:
 
 def build_parser(multihead: bool = False) -> Parser:
     """Return the parser of all commands; ``train --model multihead`` has flags of its own."""
-    parser = Parser(
-        prog="iclcore",
-        description="Train linear attention on in-context regression, and compare it with theory.",
-        note="iclcore train --help lists the flags of train. "
-        "The book's figures: python -m iclbook figure.",
-        example="iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02 --save run.csv",
-    )
+    # an example is shorter than a line of the help, which would break it
+    example = "example: iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02"
+    text = "Train linear attention on in-context regression, and compare it with theory. "
+    text += "The book's figures: python -m iclbook figure."
+    parser = Parser(prog="iclcore", description=text, epilog=example)
     parser.add_argument("--version", action="version", version=f"iclcore {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
 
     text = "--model multihead has flags of its own: --model multihead --help lists them."
-    example = "iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02 --save run.csv"
     if multihead:
-        text, example = (
-            "",
-            "iclcore train --model multihead --tasks 2 --lr 0.02 --epoch 200 --save run.csv",
-        )
+        text, example = "", "example: iclcore train --model multihead --lr 0.02 --epoch 200"
     line = "run the published experiment exactly"
-    train = commands.add_parser("train", help=line, note=text, example=example)
+    train = commands.add_parser("train", help=line, description=text, epilog=example)
     (multihead_flags if multihead else train_flags)(train)
     add = train.add_argument
     if not multihead:
@@ -180,14 +168,12 @@ def build_parser(multihead: bool = False) -> Parser:
     train.set_defaults(parser=train, module="heads" if multihead else "train")
 
     text = "All other flags are those of train (train --help) and hold for every run."
-    example = (
-        'iclcore sweep --grid "rank=1,2 seed=0:4" --out runs --model attnS --heads 5 --lr 0.02'
-    )
+    example = 'example: iclcore sweep --grid "rank=1,2 seed=0:4" --model attnS --out runs'
     line = "runs for all points of a grid of flags"
-    sweep = commands.add_parser("sweep", help=line, note=text, example=example)
+    sweep = commands.add_parser("sweep", help=line, description=text, epilog=example)
     add = sweep.add_argument
-    grid = '"rank=1,2 seed=0:6 lr=log:1e-3:1e-1:5"'
-    add("--grid", required=True, metavar=grid, help="flags with lists or ranges")
+    line = "flags with lists or ranges, as heads=1,2 or seed=0:6 or lr=log:1e-3:1e-1:5"
+    add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help=line)
     add("--out", required=True, type=Path, metavar="FOLDER", help="runs, table.csv and figure.png")
     add("--jobs", type=int, help="runs at a time on this machine (number of cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
@@ -197,9 +183,9 @@ def build_parser(multihead: bool = False) -> Parser:
     text = "Rows: plateau_loss is the loss with index eigenvectors learned; merged_loss is the "
     text += "loss of attnM and mlp on white input; head_value is the value weight of a head of "
     text += "attnS with rank 1 that learns eigenvector index."
-    example = "iclcore theory --model attnS --heads 4 --epoch 10001 --lr 0.02"
+    example = "example: iclcore theory --model attnS --heads 4 --epoch 10001 --lr 0.02"
     line = "the formulas for these flags, as CSV"
-    theory = commands.add_parser("theory", help=line, note=text, example=example)
+    theory = commands.add_parser("theory", help=line, description=text, epilog=example)
     problem_flags(theory)
     add = theory.add_argument
     add("--save", type=Path, metavar="F.csv", help="write to a file, not to the terminal")

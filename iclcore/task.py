@@ -74,8 +74,9 @@ class Sequences:
 
     With ``every_length`` the loss is the mean over the prefixes of 2, 3, … T tokens, and the last token of
     each prefix is its query. Without it only the whole sequence counts. ``task`` is the task that the
-    sequences were drawn from, if it is known. If they were drawn as in the published code, ``starts`` is a
-    function that returns the initial weights of a model, and ``tests`` holds the test sets by name.
+    sequences were drawn from, if it is known. ``tests`` are held-out sequences by name, on which a ``Plan``
+    records the error too. ``name`` stands in the table of a sweep. If the sequences were drawn as in the
+    published code, ``starts`` is a function that returns the initial weights of a model.
     """
 
     x: np.ndarray | Any  # "or any": a list goes in, but an array comes out
@@ -83,6 +84,7 @@ class Sequences:
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
+    name: str = ""
     starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
     tests: dict[str, "Sequences"] = field(default_factory=dict, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
@@ -96,6 +98,9 @@ class Sequences:
             raise BadValue("y", f"{takes}, not {y.shape}")
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
+        checks.instance("name", self.name, str)
+        for tests in self.tests.values():
+            checks.instance("tests", tests, Sequences)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -118,7 +123,7 @@ class Sequences:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the numbers, their shapes and their precision."""
+        """A digest of the numbers, their shapes and their precision, but not of the test sets."""
         digest = sha256(f"{self.every_length}".encode())
         for array in (self.x, self.y):
             digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -25,31 +25,22 @@ _MODULE_OF = {
 }
 _MODULES = ("moments", "published", "theory")
 
-# A plain list, because a type checker cannot compute one.
-__all__ = [
-    "Adam",
-    "CubicMLP",
-    "GradientDescent",
-    "History",
-    "MergedAttention",
-    "Moments",
-    "RegressionTask",
-    "SeparateAttention",
-    "Sequences",
-    "moments",
-    "published",
-    "theory",
-    "train",
-]
+__all__ = [*_MODULE_OF, *_MODULES]
 
 if TYPE_CHECKING:
-    from iclcore import moments, published, theory
-    from iclcore.history import History
-    from iclcore.models import CubicMLP, MergedAttention, SeparateAttention
-    from iclcore.moments import Moments
-    from iclcore.optimisers import Adam, GradientDescent
-    from iclcore.task import RegressionTask, Sequences
-    from iclcore.trainer import train
+    from iclcore import moments as moments
+    from iclcore import published as published
+    from iclcore import theory as theory
+    from iclcore.history import History as History
+    from iclcore.models import CubicMLP as CubicMLP
+    from iclcore.models import MergedAttention as MergedAttention
+    from iclcore.models import SeparateAttention as SeparateAttention
+    from iclcore.moments import Moments as Moments
+    from iclcore.optimisers import Adam as Adam
+    from iclcore.optimisers import GradientDescent as GradientDescent
+    from iclcore.task import RegressionTask as RegressionTask
+    from iclcore.task import Sequences as Sequences
+    from iclcore.trainer import train as train
 else:  # hidden from type checkers, so that they report a name that does not exist
 
     def __getattr__(name: str):

@@ -8,13 +8,17 @@
 - ``sweep(plans, folder, jobs=None, scheduler=None)`` trains the plans whose runs are not in the folder yet,
   and returns a ``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and
   KeyboardInterrupt after Ctrl-C; the messages of the last two say in one line how many runs are kept.
+- ``found(plans, folder)`` returns the runs that the folder holds already, also as a ``Swept``.
 - ``executor(jobs, scheduler)`` yields the concurrent.futures executor that a sweep uses.
 - ``distinct`` returns plans by name.
 
-The folder holds ``table.csv``, ``table.parquet``, and a file ``runs/NAME.npz`` for each run. NAME is a hash
-of everything that the run depends on, so a second sweep trains only the runs that are missing.
+The folder holds ``table.csv`` and a file ``runs/NAME.npz`` for each run; where pyarrow is installed, it also
+holds ``table.parquet``. NAME is a hash of everything that the run depends on, so a second sweep trains only
+the runs that are missing.
 """
 
+import csv
+import io
 import logging
 import os
 import warnings
@@ -34,11 +38,14 @@ from iclcore.checks import BadValue, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
 from iclcore.history import History
+from iclcore.models import MODELS
 from iclcore.sweep_plan import Plan, carry_out, distinct, grid
 from iclcore.trainer import delayed_interrupt
 from iclcore.versions import versions
 
-__all__ = ["ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "grid", "sweep"]
+__all__ = [
+    "ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "found", "grid", "sweep",
+]  # fmt: skip
 
 SUBMITTED = 1000  # most runs that an executor has at a time; a cluster has fewer workers
 ANSWER_SECONDS = 2  # a scheduler has to answer within this time
@@ -95,6 +102,10 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
     """Carry out a plan on a worker of a cluster and return the same bits as a thread of this process."""
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
+    if (model := type(plan.model)) not in MODELS.values():
+        raise RuntimeError(
+            f"workers must be able to import the module that defines {model.__name__}"
+        )
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 
@@ -145,12 +156,22 @@ class Swept:
         """Read the history of the run of ``plan`` from its file."""
         return History.from_npz(self.file(plan))
 
-    def table(self):
-        """Return a pyarrow table with a row for each run: its settings, how it ended, its last errors."""
-        import pyarrow as pa
+    def table(self) -> dict[str, list]:
+        """Return the columns of the table by name, as ``pandas.DataFrame`` takes them.
 
+        The table has a row for each run: its settings, how it ended, its last errors.
+        """
         names = dict.fromkeys(column for row in self.rows.values() for column in row)
-        return pa.table({n: [row.get(n) for row in self.rows.values()] for n in names})
+        return {name: [row.get(name) for row in self.rows.values()] for name in names}
+
+
+def found(plans: Sequence[Plan], folder: str | Path) -> Swept:
+    """Return those runs of the plans that ``folder`` holds already. Nothing is trained or written."""
+    swept = Swept(Path(folder), distinct(plans), {}, 0)
+    for name, plan in swept.runs.items():
+        with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
+            swept.rows[name] = _row(plan, swept.history(plan))
+    return replace(swept, reused=len(swept.rows))
 
 
 def sweep(
@@ -171,23 +192,30 @@ def sweep(
     If a run fails or diverges, one line on stderr says so, and the other runs go on. A sweep that ends early
     for any reason keeps the runs that are done, and the next call goes on from there.
     """
-    runs, rows, folder = distinct(plans), {}, Path(folder)
-    with needs("cluster"):
-        from pyarrow import csv, parquet
-    swept = Swept(folder, runs, rows, 0)
-    for leftover in folder.rglob("*.????????.partial"):  # of a sweep that was killed while it wrote
+    swept = found(plans, folder)
+    for leftover in swept.folder.rglob("*.????????.partial"):  # of a sweep that was killed
         leftover.unlink(missing_ok=True)
-    for name, plan in runs.items():
-        with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
-            rows[name] = _row(plan, swept.history(plan))
-    swept = replace(swept, reused=len(rows))
-    if missing := [plan for name, plan in runs.items() if name not in rows]:
+    if missing := [plan for name, plan in swept.runs.items() if name not in swept.rows]:
         _train(missing, swept, jobs, scheduler)
-    swept = replace(swept, rows={name: rows[name] for name in runs})
-    table = swept.table()
-    write_whole(folder / "table.csv", lambda file: csv.write_csv(table, file))
-    write_whole(folder / "table.parquet", lambda file: parquet.write_table(table, file))
+    swept = replace(swept, rows={name: swept.rows[name] for name in swept.runs})
+    _write_table(swept)
     return swept
+
+
+def _write_table(swept: Swept) -> None:
+    """Write table.csv and, where pyarrow is installed, table.parquet."""
+    columns, text = swept.table(), io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    write_whole(swept.folder / "table.csv", lambda file: file.write(text.getvalue().encode()))
+    path = swept.folder / "table.parquet"
+    try:
+        from pyarrow import parquet, table
+    except ModuleNotFoundError:
+        path.unlink(missing_ok=True)  # it would show an earlier sweep
+    else:
+        write_whole(path, lambda file: parquet.write_table(table(columns), file))
 
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:

@@ -26,7 +26,7 @@ from iclcore.history import History, describe
 from iclcore.models import Model, trainable
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import Callback, train
+from iclcore.trainer import Callback, check_data, train
 from iclcore.versions import PACKAGES, versions
 
 MOST_PLANS = 100_000  # a larger grid is almost certainly a typing error
@@ -38,8 +38,9 @@ VERSIONED = {"iclcore", *PACKAGES, *sys.stdlib_module_names}
 class Plan:
     """Everything that the numbers of a run depend on, apart from versions.
 
-    - ``data``: a task, from which sequences are drawn as in the published code, or the user's own Sequences.
-      With the engine "published" PyTorch itself draws them, so that every bit is that of the published code.
+    - ``data``: a task, or the user's own Sequences. Sequences of a task are drawn as in the published code;
+      with the engine "published" PyTorch itself draws them, so that every bit is that of the published code.
+      The errors on the test sets of the user's own Sequences are recorded as "test_NAME".
     - ``sequences``: how many sequences are drawn. None means infinitely many, on which linear models can be
       trained.
     - ``tests``: the number of sequences in each of the two test sets that are drawn too. The errors on them
@@ -85,6 +86,8 @@ class Plan:
             raise BadValue("tests", "takes 0 if the published code draws no sequences")
         elif self.own_data and self.sequences != Plan.sequences:
             raise BadValue("sequences", "goes with a task, from which this many are drawn")
+        elif self.own_data:
+            check_data(self.model, self.data, test_sets(self.data), engine)
         elif task and RegressionTask not in ENGINES[engine].data:
             raise BadValue("sequences", f"takes a number with engine {engine}")
 
@@ -115,16 +118,25 @@ class Plan:
         names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
         numbers = {name: getattr(self, name) for name in names}
         if self.own_data:
-            numbers |= {"sequences": len(self.data), "data": self.data.digest}
+            tests = {name: data.digest for name, data in self.data.tests.items()}
+            numbers |= {"sequences": len(self.data), "data": self.data.digest, "tests": tests}
             if not self.task:
                 numbers |= {"dim": self.data.dim, "outputs": self.data.outputs}
         return describe(*filter(None, [self.task, self.model, self.optimizer])) | numbers
 
     @property
     def row(self) -> dict:
-        """The settings as one row of a table. Its ``seed`` is that of the plan, not that of the task."""
+        """The settings as one row of a table. Its ``seed`` is that of the plan, not that of the task.
+
+        The user's own sequences have their name, if they have one, in the column ``data``.
+        """
         row = {"model": type(self.model).__name__, "optimizer": type(self.optimizer).__name__}
-        for name, value in self.settings.items():
+        settings = self.settings
+        if self.own_data:
+            digest, tests = settings.pop("data"), settings.pop("tests")
+            row |= {"data": self.data.name or digest, "digest": digest}
+            row |= {f"digest_{name}": digest for name, digest in tests.items()}
+        for name, value in settings.items():
             row |= value if isinstance(value, dict) else {name: value}
         return {name: str(v) if isinstance(v, list) else v for name, v in row.items()}
 
@@ -211,18 +223,27 @@ def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
     return by_name
 
 
+def training_data(plan: Plan) -> Sequences | RegressionTask:
+    """Return the data that a plan trains on: its own, or what is drawn as in the published code."""
+    return _published_draw(plan.draw) if plan.drawn else plan.data
+
+
+def test_sets(data: Sequences | RegressionTask) -> dict[str, Sequences]:
+    """Return the test sets of the data by the names under which a plan records the errors on them."""
+    tests = data.tests if isinstance(data, Sequences) else {}
+    return {f"test_{name}": sequences for name, sequences in tests.items()}
+
+
 def carry_out(plan: Plan, callback: Callback | None = None) -> History:
     """Train a plan and return its history, with the plan's settings and the floor of the loss.
 
     ``callback`` is that of ``train``.
     """
-    data, tests, seed = plan.data, {}, plan.seed
-    if plan.drawn:
-        data, seed = _published_draw(plan.draw), None
-        tests = {f"test_{name}": sequences for name, sequences in data.tests.items()}
+    data = training_data(plan)
+    seed = None if plan.drawn else plan.seed
     history = train(
-        plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed, tests=tests,
-        engine=plan.engine, callback=callback,
+        plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed,
+        tests=test_sets(data), engine=plan.engine, callback=callback,
     )  # fmt: skip
     series = {name: a for name, a in history.series.items() if plan.values or name != "value"}
     floor = history.floor

@@ -60,9 +60,10 @@ class Sequences:
     - ``every_length``: whether the loss is the mean over the prefixes of 2, 3, … T tokens, each with its last
       token as query. Otherwise only the whole sequence counts.
     - ``task``: the task that the sequences were drawn from, if it is known.
+    - ``name``: a name for the table of a sweep.
     - ``starts``: a function that returns the initial weights of a model. Sequences that were drawn as in the
       published code have one.
-    - ``tests``: the test sets by name, which such sequences have too.
+    - ``tests``: held-out sequences by name; a ``Plan`` records the errors on them too.
 
     Lists and integers become arrays of floats. The arrays are read-only copies, because their averages and a
     digest of them are cached.
@@ -73,6 +74,7 @@ class Sequences:
     _: KW_ONLY
     every_length: bool = False
     task: "RegressionTask | None" = None
+    name: str = ""
     starts: Callable[[Any], dict[str, np.ndarray]] | None = field(default=None, repr=False)
     tests: dict[str, "Sequences"] = field(default_factory=dict, repr=False)
     averages: dict = field(default_factory=dict, init=False, repr=False)  # see moments.averages
@@ -86,6 +88,9 @@ class Sequences:
             raise BadValue("y", f"{takes}, not {y.shape}")
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
+        checks.instance("name", self.name, str)
+        for tests in self.tests.values():
+            checks.instance("tests", tests, Sequences)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -108,7 +113,7 @@ class Sequences:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the numbers, their shapes and their precision."""
+        """A digest of the numbers, their shapes and their precision, but not of the test sets."""
         digest = sha256(f"{self.every_length}".encode())
         for array in (self.x, self.y):
             digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -80,7 +80,7 @@ def train(
     fresh = {} if batch is None else {"batch": int(whole("batch", batch))}
     if fresh and not (task and engine == "moments"):
         raise BadValue("batch", "takes a task as data, to draw sequences from, and a linear model")
-    _check_data(model, data, tests, engine)
+    check_data(model, data, tests, engine)
     weights = _initial_weights(model, data, start, seed, engine)
     settings = {} if seed is None else {"seed": seed}
     settings |= describe(*filter(None, [task or data.task, model, optimizer]))
@@ -160,7 +160,7 @@ def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> 
     return chosen
 
 
-def _check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
+def check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:
     """Check that the engine and the model accept the data, and that all data sets have the same sizes."""
     for name in tests:  # each name becomes the name of a column in a CSV file
         if (

@@ -1,5 +1,6 @@
 """The command line, as a process where the process matters."""
 
+import csv
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ import pytest
 from pace import mostly_slow
 
 from iclcore import (
+    Adam,
     CubicMLP,
     History,
     MergedAttention,
@@ -25,7 +27,7 @@ from iclcore import (
 )
 from iclcore.cli import main
 from iclcore.stability import stable_rate
-from iclcore.sweep import Plan
+from iclcore.sweep import Plan, carry_out
 
 SMALL = "--trainset_size 60 --epoch 40"
 PUBLISHED = (
@@ -105,6 +107,10 @@ BAD = [
     ("--epochs 5", "--epochs", "did you mean --epoch?"),
     ("--steps 5", "--steps", "did you mean --epoch?"),  # its name in Python
     ("--learning-rate 5", "--learning-rate", "did you mean --lr?"),
+    ("--dim 5", "--dim", "did you mean --in_dim?"),
+    ("--n_heads 5", "--n_heads", "did you mean --heads?"),
+    ("--weight-decay 5", "--weight-decay", "did you mean --weight_decay?"),
+    ("--heads 1 --head 2", "--heads", "--heads and --head are the same flag"),
     ("--noise 1", "--noise", "--help lists the flags"),
     ("--spectrum 2,1", "--spectrum", "invalid choice: '2,1'"),
     ("--model mlp", "--model", "--cubic_feat"),
@@ -146,6 +152,87 @@ def test_a_wrong_flag_is_refused_in_one_line(flags, named, says, in_folder, caps
     assert not list(in_folder.iterdir())
 
 
+def test_the_help_shows_what_can_be_done_and_its_examples_run(in_folder, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = ["train", "train --model multihead", "sweep", "theory"]
+    for line in ["", *(f"{command} --help" for command in commands)]:
+        with pytest.raises(SystemExit, match="0"):
+            main(shlex.split(line))
+        said = capsys.readouterr().out
+        if not line:
+            assert all(f"\n    {command} " in said for command in ("train", "sweep", "theory"))
+        (example,) = re.findall(r"\nexample: iclcore (.+)\n$", said)
+        assert main(shlex.split(example)) == 0 and not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--model attnS --heads 2 --rank 3 --vary_len --testset 20 --trainset_size 60 --track_value",
+        "--model mlp --cubic_feat --optimizer sgd --momentum 0.5 --weight_decay 0.01 --icl 0.5",
+        "--model attnM --optimizer adam --weight_decay 0.1 --trainset_size inf --white_cov",
+        "--model attnM --softmax --init 0.1 --trainset_size 30 --engine autograd --seq_len 5",
+        "--model attnS --data own.npz --vary_len --lr 0.01",
+    ],
+)
+def test_a_saved_run_is_run_again_with_other_flags(flags, in_folder):
+    data = RegressionTask(dim=3, context=7).sample(60, 1)
+    np.savez("own.npz", x=data.x, y=data.y)
+    also = "--data own.npz" if "--data" in flags else ""
+    runs = (f"{flags} --epoch 9", f"--like a.csv {also}", f"{flags} --epoch 9 --lr 0.02 --seed 3")
+    for name, line in zip("abc", (*runs[:2], runs[2].replace("--lr 0.01", "")), strict=True):
+        assert main(shlex.split(f"train {line} --save {name}.csv --json {name}.json")) == 0
+    assert main(shlex.split(f"train --like b.csv {also} --seed 3 --lr 0.02 --save d.npz")) == 0
+    first, again, other = (History.from_csv(f"{name}.csv") for name in "abc")
+    assert again.settings == first.settings and again.loss.tobytes() == first.loss.tobytes()
+    changed = History.from_npz("d.npz")
+    assert changed.settings == other.settings and changed.loss.tobytes() == other.loss.tobytes()
+
+
+def test_a_run_that_cannot_be_run_again_is_refused(in_folder, capsys):
+    task, model = RegressionTask(dim=3, context=7), SeparateAttention(heads=2)
+    data = Sequences(*(getattr(task.sample(60, 1), name) for name in "xy"))
+    train(model, data, 3, 0.01).to_csv("python.csv")
+    own = replace(data, name="own")
+    for name, plan in {
+        "own": Plan(own, model, steps=3),
+        "context": Plan(task, replace(model, divisor="context"), steps=3),
+        "basis": Plan(replace(task, basis=np.eye(3)), model, sequences=None, steps=3),
+        "noise": Plan(replace(task, noise=0.1), model, sequences=None, steps=3),
+        "beta": Plan(task, model, optimizer=Adam(beta1=0.5), steps=3),
+    }.items():
+        carry_out(plan).to_npz(f"{name}.npz")
+    line = "train --model multihead --engine spectral --lr 0.1 --epoch 2 --save m.csv"
+    assert main(line.split()) == 0
+    capsys.readouterr()
+    files = {name: "takes a run that train" for name in ("python.csv", "m.csv", "context.npz")}
+    files |= {f"{name}.npz": "takes a run that train" for name in ("basis", "noise", "beta")}
+    for file, says in (
+        files | {"own.npz": "--data: is needed", "none.csv": "No such file"}
+    ).items():
+        with pytest.raises(SystemExit, match="2"):
+            main(["train", "--like", file])
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and says in said, said
+
+
+def test_a_logarithmic_range_and_a_dry_run(in_folder, capsys):
+    flags = "--model attnS --trainset_size 50 --epoch 5 --out out"
+    grid = "heads=log:1:100:3 lr=log:1e-3:1e-1:5"
+    line = f"sweep --grid '{grid}' {flags}"
+    assert main(shlex.split(f"{line} --dry-run")) == 0
+    assert capsys.readouterr().out == "15 runs, 0 of them found in out; nothing was done\n"
+    assert not list(in_folder.iterdir())
+    assert main(shlex.split(line.replace("log:1:100:3", "1,10"))) == 0
+    with open("out/table.csv", newline="") as file:
+        rows = [(row["heads"], row["lr"]) for row in csv.DictReader(file)]
+    rates = ["0.001", "0.00316", "0.01", "0.0316", "0.1"]
+    assert rows == [(heads, lr) for heads in ("1", "10") for lr in rates]
+    capsys.readouterr()
+    assert main(shlex.split(f"{line} --dry-run")) == 0
+    assert capsys.readouterr().out == "15 runs, 10 of them found in out; nothing was done\n"
+
+
 GRIDS = [
     ("rnk=1,2", "--grid", "takes FLAG=VALUES"),
     ("softmax=1,2", "--grid", "takes FLAG=VALUES"),
@@ -154,6 +241,11 @@ GRIDS = [
     ("seed=1,1", "--grid", "each run once"),
     ("seed=2:2", "--grid", "from 1 to 100,000 runs, not 0"),
     ("seed=0:9:x", "--grid", "a range"),
+    ("lr=log:1:2", "--grid", "or log:FIRST:LAST:COUNT, not 'log:1:2'"),
+    ("lr=log:0:1:5", "--grid", "log:FIRST:LAST:COUNT"),
+    ("lr=log:1:nan:5", "--grid", "log:FIRST:LAST:COUNT"),
+    ("lr=log:1e-3:1:1", "--grid", "log:FIRST:LAST:COUNT"),
+    ("lr=log:1e-3:1:1000000000", "--grid", "log:FIRST:LAST:COUNT"),
     ("seed=0:99999999999999999999", "--grid", "a range"),
     ("seed=0:99999 heads=1:999", "--grid", "from 1 to 100,000 runs, not 99,799,002"),
     ("seed=1 seed=2", "--grid", "also given elsewhere"),
@@ -195,6 +287,37 @@ def test_own_arrays(in_folder, capsys):
     assert main(shlex.split(f"sweep {run} --grid seed=2:5 --out out")) == 0
     (found,) = (in_folder / "out" / "runs").glob(f"{run_name(data, model)}.npz")
     assert History.from_npz(found).loss.tobytes() == alone.loss.tobytes()
+
+
+def test_own_arrays_with_a_held_out_set(in_folder, capsys):
+    """Its errors are recorded, drawn and in the table, where the files stand by name."""
+    task = RegressionTask(dim=3, context=7)
+    for seed, name in enumerate(("a", "b", "later")):
+        data = task.sample(60, seed)
+        np.savez(f"{name}.npz", x=data.x, y=data.y)
+    flags = "--test later.npz --model attnS --lr 0.05 --epoch 40"
+    assert main(shlex.split(f"train --data a.npz {flags} --seed 3 --save own.csv --show")) == 0
+    tests = {"test_held_out": task.sample(60, 2)}
+    alone = train(SeparateAttention(heads=1), task.sample(60, 0), 40, 0.05, seed=3, tests=tests)
+    found = History.from_csv("own.csv").series["test_held_out"]
+    assert found.tobytes() == alone.series["test_held_out"].tobytes()
+    assert main(shlex.split(f"sweep {flags} --grid 'data=a.npz,b.npz seed=3:5' --out out")) == 0
+    with open("out/table.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["data"] for row in rows] == ["a.npz", "a.npz", "b.npz", "b.npz"]
+    assert float(rows[0]["test_held_out"]) == found[-1]
+    capsys.readouterr()
+    np.savez("wide.npz", x=np.ones((5, 4, 2)), y=np.ones((5, 4)))
+    for line, named in (
+        ("--test later.npz", "--test: goes with --data"),
+        ("--data a.npz --test none.npz", "--test: takes an npz file with arrays x and y: "),
+        ("--data a.npz --test wide.npz", "--test: takes arrays with D = 3 and O = 1, as those"),
+        ("--data a.npz --test b.npz --save b.npz --force", "--save: takes a file of its own"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(shlex.split(f"train --lr 0.05 {line}"))
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and f"argument {named}" in said, said
 
 
 @pytest.mark.parametrize("model", ["attnM", "attnS --heads 2 --rank 2", "attnS --softmax"])
@@ -491,6 +614,55 @@ def test_the_course_of_a_loss_is_that_of_the_model(capsys):
         # and the parts of the start that decay are in the loss as squares, 2 · 8 · 13 of them
         late = 4 * lr * np.abs(np.gradient(course, lr * steps)).max()
         assert course[-1] < 0.9 * course[0] and np.abs(loss - course).max() < late + 208e-6
+
+
+DEFAULTS = {"attnS": 6001, "attnM": 60, "mlp --cubic_feat": 60}
+
+
+@pytest.mark.parametrize("model", DEFAULTS)
+def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_folder, capsys):
+    """A run with as many steps as offered has the drop, and is told nothing when it is done."""
+    line = f"train --model {model} --epoch"
+    assert main([*line.split(), str(DEFAULTS[model])]) == 0
+    said = capsys.readouterr().out
+    assert "the loss is on a plateau, 0 of 4 eigenvectors are learned: theory" in said
+    step, epoch = map(int, re.findall(r"step (\d+)\. --epoch (\d+) shows it", said)[0])
+    assert main([*line.split(), str(epoch), "--save", "run.csv"]) == 0
+    loss = History.from_csv("run.csv").loss
+    gain = 0.36 if model == "attnS" else 0.86  # of the first eigenvector, or of all
+    # 5,000 sequences have another covariance than their task, so that rates differ by some percent
+    assert loss[-1] < loss[0] - gain / 2 < loss[int(0.75 * step)]
+    assert abs(np.argmax(loss < loss[0] - gain / 2) / step - 1) < 0.2
+    assert "plateau" not in capsys.readouterr().out  # a single head has one drop
+
+
+@pytest.mark.parametrize(
+    "flags, says",
+    [
+        (
+            "--model attnS --rank 2",
+            "0 of 4 eigenvectors are learned: a larger --epoch, --lr or --init",
+        ),
+        (
+            "--model attnS --out_dim 2",
+            "0 of 4 eigenvectors are learned: a larger --epoch, --lr or --init",
+        ),
+        (
+            "--model attnS --heads 5 --epoch 10001 --lr 0.02",
+            "3 of 4 eigenvectors are learned: theory",
+        ),
+        ("--model attnS --heads 5 --epoch 10001 --lr 0.02 --seed 0", None),  # at the end
+        ("--model attnS --heads 2 --init 0.1 --epoch 6001 --lr 0.02", None),  # all that two learn
+        ("--model attnM --softmax --trainset_size 50 --epoch 9", None),
+        ("--model attnM --icl 0.5 --epoch 9", None),
+        ("--model attnM --optimizer adam --epoch 9", None),
+        ("--model attnM --trainset_size 60 --epoch 6001", None),  # far below the levels
+    ],
+)
+def test_what_is_said_of_a_plateau(flags, says, capsys):
+    assert main(["train", *flags.split()]) == 0
+    said = capsys.readouterr().out
+    assert says in said if says else "plateau" not in said
 
 
 def test_weights_are_saved_in_an_npz(in_folder):

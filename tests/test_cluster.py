@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, replace
 from threading import Thread
 
 import pytest
@@ -16,6 +17,7 @@ from test_sweep import files
 
 from iclcore import RegressionTask, SeparateAttention, Sequences
 from iclcore.checks import BadValue
+from iclcore.models import MODELS
 from iclcore.sweep import ClusterLost, Plan, grid, sweep
 
 BASE = Plan(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
@@ -123,6 +125,23 @@ def test_a_run_that_fails_on_a_worker_is_told_in_one_line(cluster, in_folder, mo
     swept = sweep([Plan(BASE.data, BASE.model)], "out", scheduler=cluster.address)
     (line,) = capsys.readouterr().err.splitlines()
     assert swept.ended("failed") and "this worker has other versions, {'python': " in line
+
+
+def test_a_model_that_only_this_process_knows_fails_on_workers(
+    cluster, in_folder, monkeypatch, capsys
+):
+    @dataclass(frozen=True)
+    class OwnAttention(SeparateAttention):
+        pass
+
+    monkeypatch.setitem(MODELS, "OwnAttention", OwnAttention)
+    plan = replace(BASE, model=OwnAttention(), steps=40)
+    assert sweep([plan], "here").ended("finished") == [plan]
+    assert sweep([plan], "there", scheduler=cluster.address).ended("failed") == [plan]
+    says = (
+        "failed: RuntimeError: workers must be able to import the module that defines OwnAttention"
+    )
+    assert says in capsys.readouterr().err
 
 
 @slow

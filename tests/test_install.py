@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -73,7 +75,9 @@ def test_extras_bring_what_a_package_imports(package, extras):
                 names = {canonicalize_name(name) for name in distributions[module]}
                 assert names & set(brought(*extras)), f"{path} imports {module}: brought by none"
                 found |= names
-    taken = set(brought(*extras)) - (set(brought("cluster")) if extras == ("book",) else {"dask"})
+    taken = set(brought(*extras)) - (
+        set(brought("torch", "plots", "cluster")) if extras == ("book",) else {"dask"}
+    )
     assert taken <= found, "brought, but not imported"  # dask is called by distributed
 
 
@@ -146,7 +150,10 @@ MISSING = {
     "main('train --model multihead --engine spectral --show'.split())": ("matplotlib", "plots"),
     "main('train --trainset_size inf --show'.split())": ("matplotlib", "plots"),
     "main('train --show'.split())": ("matplotlib", "plots"),
-    "main('sweep --grid seed=0:2 --out out'.split())": ("matplotlib", "cluster"),
+    "main('sweep --grid seed=0:2 --out out --scheduler tcp://127.0.0.1:1'.split())": (
+        "distributed",
+        "cluster",
+    ),
     "executor(scheduler='tcp://127.0.0.1:1').__enter__()": ("distributed", "cluster"),
     "train(MergedAttention(), data, 3, 0.01, engine='autograd')": ("torch", "torch"),
     "train(MergedAttention(), data, 3, 0.01, engine='published')": ("torch", "torch"),
@@ -177,6 +184,28 @@ for call in {list(MISSING)!r}:
         want = f'takes {module}[.\\w]*, which is not installed: pip install "\\.\\[{extra}\\]"'
         assert re.fullmatch((prefix if "main" in call else "") + want, line), (call, line)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_removed_module_does_not_come_back_in_a_wheel(tmp_path):
+    """Not even if an earlier build is still there."""
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "iclcore/__init__.py",
+        "iclcore/task.py",
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    script = "from setuptools.build_meta import build_wheel; print(build_wheel('.'))"
+    for modules in ({"iclcore/__init__.py", "iclcore/task.py"}, {"iclcore/__init__.py"}):
+        done = subprocess.run(
+            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        names = zipfile.ZipFile(tmp_path / done.stdout.split()[-1]).namelist()
+        assert {name for name in names if "dist-info" not in name} == modules
+        (tmp_path / "iclcore" / "task.py").unlink(missing_ok=True)
 
 
 def test_the_version_has_one_home():

@@ -6,7 +6,7 @@ from conftest import close
 
 from iclbook import measure
 from iclbook.theory.in_weight import pull_matrix
-from iclcore import MergedAttention, RegressionTask, published, theory, train
+from iclcore import CubicMLP, MergedAttention, RegressionTask, published, theory, train
 from iclcore.moments import averages
 
 MODEL = MergedAttention(heads=8, divisor="context")
@@ -65,3 +65,19 @@ def test_a_sample_drives_growth_faster_than_its_part_in_the_subspace():
         times.append(measure.crossing(run.time, run.loss, 0.9 * run.loss[0]))
     # a step of 0.02 multiplies by 1 + 2σ·0.02, which is 0.3% less than the exponential
     close((times[1] - times[0]) * 2 * most / np.log(100), 1, within=0.005)
+
+
+@pytest.mark.parametrize("spectrum", ["white", "linear", "power"])
+@pytest.mark.parametrize("model", [MergedAttention(8, 1e-4, "context"), CubicMLP(8, 1e-4)])
+def test_the_drop_comes_when_the_equation_of_one_head_says(spectrum, model):
+    task = RegressionTask(context=15, spectrum=spectrum)
+    growth, ends = theory.growth_rate(task, model.divisor), theory.plateau_losses(task)[[0, -1]]
+    weights, rate = model.start(4, seed=3), 1 / (400 * growth)
+    told = theory.merged_drop(task, model, weights)
+    run = train(model, task, int(1.2 * told / rate), rate, start=weights)
+    # Euler's steps are late by the part growth·rate/2. The parts of the start that do not grow, as large as
+    # those that do, shift the drop by some parts in a thousand of this time.
+    close(measure.drop_times(run, ends)[0] / told, 1 + growth * rate / 2, within=0.005)
+    # c₀ is smaller by 1e-180, and grows twice as fast as the weights
+    later = theory.merged_drop(task, model, {name: 1e-90 * w for name, w in weights.items()})
+    close(later - told, np.log(1e90) / growth, within=1e-4 / growth)

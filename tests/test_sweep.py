@@ -210,12 +210,47 @@ def test_own_sequences_are_known_by_their_content(in_folder):
         alone = train(plan.model, plan.data, 40, plan.lr, seed=plan.seed)
         kept, row = swept.history(plan), swept.rows[plan.name]
         assert kept.loss.tobytes() == alone.loss.tobytes() and kept.task == plan.data.task
-        assert (row["sequences"], row["data"]) == (len(plan.data), plan.data.digest)
+        digest = plan.data.digest
+        assert (row["sequences"], row["data"], row["digest"]) == (len(plan.data), digest, digest)
     copied = Plan(Sequences(own.x.tolist(), own.y[:, :, 0]), BASE.model, steps=40, seed=1)
     again = sweep([copied], "out")
     assert again.reused == 1 and copied.name in swept.runs
     for changed in (own[:59], Sequences(own.x, own.y, every_length=True), Sequences(own.x, -own.y)):
         assert replace(copied, data=changed).name not in swept.runs
+
+
+def test_held_out_sequences_are_tested_at_every_step_and_belong_to_the_plan(in_folder):
+    data, held_out = BASE.data.sample(60, 1), BASE.data.sample(50, 2)
+    own = Sequences(data.x, data.y, tests={"later": held_out}, name="mine, and yours")
+    plan = Plan(own, BASE.model, steps=40)
+    swept = sweep([plan], "out")
+    alone = train(plan.model, own, 40, plan.lr, seed=plan.seed, tests={"test_later": held_out})
+    kept, row = swept.history(plan), swept.rows[plan.name]
+    assert kept.series["test_later"].tobytes() == alone.series["test_later"].tobytes()
+    assert kept.series["test_later"][-1] == row["test_later"] != row["loss"]
+    others = ({}, {"later": held_out[:49]}, {"other": held_out}, {"later": held_out, "b": data})
+    names = {replace(plan, data=replace(own, tests=tests)).name for tests in others}
+    assert len(names | {plan.name}) == 5
+    renamed = replace(plan, data=replace(own, name="b.npz"))
+    assert sweep([renamed], "out").reused == 1
+    assert (row["data"], renamed.row["data"]) == ("mine, and yours", "b.npz")
+
+
+@pytest.mark.parametrize(
+    "tests, line",
+    [
+        (
+            {"a": RegressionTask(dim=2).sample(9)},
+            "tests takes sets with the dim and outputs of data",
+        ),
+        ({"a-b": RegressionTask(dim=3).sample(9)}, "tests takes names other than step, loss"),
+        ({"a": RegressionTask(dim=3)}, "tests takes Sequences, not RegressionTask"),
+    ],
+)
+def test_held_out_sequences_that_cannot_be_used_are_refused(tests, line):
+    data = RegressionTask(dim=3).sample(9)
+    with pytest.raises(BadValue, match=line):
+        Plan(Sequences(data.x, data.y, tests=tests), BASE.model)
 
 
 def test_a_draw_is_drawn_once_and_two_draws_at_the_same_time(monkeypatch):
@@ -245,6 +280,52 @@ def test_torch_is_loaded_by_the_runs_that_need_it():
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.stdout == f"{BASE.name} False\n", run.stderr
+
+
+WITHOUT = """
+import sys
+class Missing:
+    def find_spec(name, path=None, target=None):
+        if name.split(".")[0] in sys.argv[1:]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing)
+from iclcore.cli import main
+assert main("sweep --grid seed=0:2 --trainset_size inf --epoch 9 --out task".split()) == 0
+line = "sweep --data own.npz --test own.npz --lr 0.01 --grid rank=1,2 --model attnS --out own"
+assert main(line.split()) == 0
+"""
+
+
+def test_a_sweep_needs_no_library_that_it_does_not_use(in_folder):
+    """The files of an earlier sweep that cannot be written anew would be wrong, so they are removed."""
+    data = BASE.data.sample(60, 1)
+    np.savez("own.npz", x=data.x, y=data.y)
+    Path("own").mkdir()
+    for name in ("table.parquet", "figure.png"):
+        Path("own", name).write_bytes(b"of an earlier sweep")
+    absent = ("torch", "dask", "distributed", "pyarrow", "matplotlib")
+    subprocess.run([sys.executable, "-c", WITHOUT, *absent], check=True)
+    for folder in ("task", "own"):
+        names = {path.name for path in Path(folder).iterdir()}
+        assert names == {"runs", "table.csv"} and len(list(Path(folder, "runs").iterdir())) == 2
+
+
+def test_every_table_is_read_as_the_same_numbers(in_folder):
+    """In full precision, with empty cells, booleans and texts with commas."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    data = BASE.data.sample(60, 1)
+    own = Plan(Sequences(data.x, data.y, name='a, "b"'), BASE.model, steps=40, values=True)
+    plans = [replace(BASE, lr=50, tests=4), own, replace(BASE, engine="population", sequences=None)]
+    columns = sweep(plans, "out").table()
+    assert columns["data"] == [None, 'a, "b"', None] and columns["first_rise"][1] is None
+    assert not np.isfinite(columns["loss"][0])
+    assert pyarrow.parquet.read_table("out/table.parquet").to_pydict().keys() == columns.keys()
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    read = pyarrow.csv.read_csv("out/table.csv", convert_options=options).to_pydict()
+    for name, column in columns.items():
+        assert read[name] == [None if value != value else value for value in column], name
 
 
 # -- where runs are carried out -------------------------------------------------------------------
@@ -342,7 +423,7 @@ def test_runs_that_fail_or_diverge_are_reported_and_the_others_go_on(
         f"run {plans[3].name} (sequences=70, lr=50.0) failed: MemoryError: taken by others",
     }
     rows = (in_folder / "out" / "table.csv").read_text().splitlines()
-    assert [row.count('"failed"') for row in rows] == [0, 0, 0, 1, 1]
+    assert [row.count(",failed,") for row in rows] == [0, 0, 0, 1, 1]
     assert sweep(plans, "out").reused == 2
 
 

@@ -27,15 +27,29 @@ FLAGS = {
     "plans": "--grid",
 }
 
+# The parameters whose flags describe a task and what is drawn from it, the first five of them the task.
+TASK_FLAGS = ("dim", "context", "outputs", "spectrum", "in_context", "sequences", "tests")
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that prints each error on one line and accepts no abbreviated flags."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs, allow_abbrev=False)
+        self.register("action", None, OneName)
 
     def error(self, message: str):
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
+
+
+class OneName(argparse.Action):
+    """Store the value of a flag, and refuse a second value under another name of the same flag."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        used = vars(namespace).setdefault("used", {}).setdefault(self.dest, option_string)
+        if used != option_string:
+            raise argparse.ArgumentError(self, f"{used} and {option_string} are the same flag")
+        setattr(namespace, self.dest, values)
 
 
 def flag_of(name: str) -> str:
@@ -44,7 +58,11 @@ def flag_of(name: str) -> str:
 
 
 def read(argv: list[str]) -> argparse.Namespace:
-    """Return the flags, the command's ``parser``, and the name of the ``module`` that carries it out."""
+    """Return the flags, the command's ``parser``, and the name of the ``module`` that carries it out.
+
+    Without any flag the help is shown.
+    """
+    argv = argv or ["--help"]
     words = " ".join(argv).replace("=", " ")
     multihead = words.startswith("train ") and "--model multihead" in words
     options, unknown = build_parser(multihead).parse_known_args(argv)
@@ -52,13 +70,16 @@ def read(argv: list[str]) -> argparse.Namespace:
         options.rest = unknown  # flags of train
     elif unknown:
         options.parser.error(unknown_flag(unknown[0], options.parser))
+    options.words = argv[1:]
     return options
 
 
 def unknown_flag(unknown: str, parser: Parser) -> str:
     """Return the error for a flag that ``parser`` does not have, and suggest the most similar flag."""
+    flags = parser._option_string_actions
     known = {"learning_rate": "--lr"} | FLAGS  # FLAGS has the names in Python
-    known |= {flag.lstrip("-"): flag for flag in parser._option_string_actions}
+    known = {name: flag for name, flag in known.items() if flag in flags}
+    known |= {flag.lstrip("-"): flag for flag in flags}
     close = difflib.get_close_matches(unknown.split("=")[0].strip("-").replace("-", "_"), known, 1)
     hint = f"did you mean {known[close[0]]}?" if close else "--help lists the flags"
     return f"argument {unknown}: is no flag of this command; {hint}"
@@ -123,14 +144,23 @@ def check_output(name: str, path: Path, force: bool, *suffixes: str) -> None:
 
 def build_parser(multihead: bool = False) -> Parser:
     """Return the parser of all commands; ``train --model multihead`` has flags of its own."""
-    parser = Parser(prog="iclcore", epilog="The book's figures: python -m iclbook figure.")
+    # an example is shorter than a line of the help, which would break it
+    example = "example: iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02"
+    text = "Train linear attention on in-context regression, and compare it with theory. "
+    text += "The book's figures: python -m iclbook figure."
+    parser = Parser(prog="iclcore", description=text, epilog=example)
     parser.add_argument("--version", action="version", version=f"iclcore {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")
 
     text = "--model multihead has flags of its own: --model multihead --help lists them."
-    train = commands.add_parser("train", help="run the published experiment exactly", epilog=text)
+    if multihead:
+        text, example = "", "example: iclcore train --model multihead --lr 0.02 --epoch 200"
+    line = "run the published experiment exactly"
+    train = commands.add_parser("train", help=line, description=text, epilog=example)
     (multihead_flags if multihead else train_flags)(train)
     add = train.add_argument
+    if not multihead:
+        add("--like", metavar="F", help="take all other flags from the saved run F.csv or F.npz")
     add("--save", type=Path, metavar="F.csv", help="loss at each step; F.npz: with the weights")
     add("--json", type=Path, metavar="F.json", help="settings, versions, seconds, final loss")
     add("--show", action="store_true", help="open a window, or save a picture if there is none")
@@ -138,18 +168,24 @@ def build_parser(multihead: bool = False) -> Parser:
     train.set_defaults(parser=train, module="heads" if multihead else "train")
 
     text = "All other flags are those of train (train --help) and hold for every run."
-    sweep = commands.add_parser("sweep", help="runs for all points of a grid of flags", epilog=text)
+    example = 'example: iclcore sweep --grid "rank=1,2 seed=0:4" --model attnS --out runs'
+    line = "runs for all points of a grid of flags"
+    sweep = commands.add_parser("sweep", help=line, description=text, epilog=example)
     add = sweep.add_argument
-    add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help="flags with lists or ranges")
+    line = "flags with lists or ranges, as heads=1,2 or seed=0:6 or lr=log:1e-3:1e-1:5"
+    add("--grid", required=True, metavar='"rank=1,2 seed=0:6"', help=line)
     add("--out", required=True, type=Path, metavar="FOLDER", help="runs, table.csv and figure.png")
     add("--jobs", type=int, help="runs at a time on this machine (number of cores)")
     add("--scheduler", metavar="tcp://HOST:PORT", help="a Dask scheduler whose workers do the runs")
+    add("--dry-run", action="store_true", help="only count the runs, and those found in FOLDER")
     sweep.set_defaults(parser=sweep, module="sweep")
 
     text = "Rows: plateau_loss is the loss with index eigenvectors learned; merged_loss is the "
     text += "loss of attnM and mlp on white input; head_value is the value weight of a head of "
     text += "attnS with rank 1 that learns eigenvector index."
-    theory = commands.add_parser("theory", help="the formulas for these flags, as CSV", epilog=text)
+    example = "example: iclcore theory --model attnS --heads 4 --epoch 10001 --lr 0.02"
+    line = "the formulas for these flags, as CSV"
+    theory = commands.add_parser("theory", help=line, description=text, epilog=example)
     problem_flags(theory)
     add = theory.add_argument
     add("--save", type=Path, metavar="F.csv", help="write to a file, not to the terminal")
@@ -183,6 +219,7 @@ def train_flags(parser: Parser) -> None:
     problem_flags(parser)
     add = parser.add_argument
     add("--data", metavar="F.npz", help="arrays of your own: x (P, T, D), y (P, T) or (P, T, O)")
+    add("--test", metavar="F.npz", help="arrays held out from --data; test_held_out is their error")
     add("--icl", dest="in_context", type=float, help="share of sequences with their own task (1)")
     add("--trainset_size", dest="sequences", type=sequence_count, help="sequences (5000), or inf")
     add("--testset_size", "--testset", dest="tests", type=int, help="sequences per test set (0)")

@@ -27,9 +27,9 @@ def run(history: History) -> Figure:
     steps, values = history.steps[rows], history.series.get("value")
     figure = Figure(figsize=(7.2 if values is None else 9.6, 3.4))
     panels = figure.subplots(1, 1 if values is None else 2, squeeze=False)[0]
-    for name in ("loss", "test_in_weight", "test_in_context"):
-        if name in history.series:
-            panels[0].plot(steps, history.series[name][rows], label=name.replace("_", " "))
+    for name, errors in history.series.items():
+        if errors.ndim == 1:
+            panels[0].plot(steps, errors[rows], label=name.replace("_", " "))
     task = history.task
     if task and task.in_context == 1 and not history.model.softmax:
         for level in theory.plateau_losses(task):

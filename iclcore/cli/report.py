@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iclcore.checks import BadValue
-from iclcore.cli.flags import check_output
+from iclcore.cli.flags import check_output, given
 from iclcore.extras import needs
 from iclcore.files import write_whole
 from iclcore.history import History
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def check_outputs(options: argparse.Namespace) -> None:
     """Raise an error before the run if a file cannot be written or the picture cannot be drawn."""
     picture = picture_path(options) if options.show else None
-    users = {Path(options.data).resolve(): "data"} if getattr(options, "data", None) else {}
+    read = given(options, "data", "test")
+    users = {Path(path).resolve(): name for name, path in read.items()}
     for name, path in {"save": options.save, "json": options.json, "show": picture}.items():
         if path is not None:
             if (user := users.setdefault(path.resolve(), name)) != name:

@@ -7,12 +7,14 @@ import time
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
+
 from iclcore.checks import BadValue
 from iclcore.cli.flags import Parser, train_flags, unknown_flag
 from iclcore.cli.report import save_picture
 from iclcore.cli.train import plan_of
-from iclcore.extras import needs
-from iclcore.sweep import ClusterLost, Plan, sweep
+from iclcore.extras import MissingExtra
+from iclcore.sweep import ClusterLost, Plan, found, sweep
 from iclcore.sweep_plan import MOST_PLANS
 
 
@@ -21,14 +23,22 @@ def run(options: argparse.Namespace) -> int:
         raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
     clock = time.perf_counter()
     plans = plans_of(options)
-    with needs("cluster"):  # fails before the first run
-        from iclcore.cli import plots
+    if options.dry_run:
+        count = found(plans, options.out).reused
+        print(f"{len(plans)} runs, {count} of them found in {options.out}; nothing was done")
+        return 0
     try:
         swept = sweep(plans, options.out, jobs=options.jobs, scheduler=options.scheduler)
     except ClusterLost as error:
         print(error, file=sys.stderr)
         return 3
-    save_picture(plots.swept(swept), options.out / "figure.png")
+    picture = options.out / "figure.png"
+    try:
+        from iclcore.cli import plots
+    except MissingExtra:
+        picture.unlink(missing_ok=True)  # it would show an earlier sweep
+    else:
+        save_picture(plots.swept(swept), picture)
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
     ends = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     print(f"{len(plans)} runs, {swept.reused} of them found in {options.out}: {ends}")
@@ -70,13 +80,24 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
 
 
 def axis_values(text: str) -> Sequence:
-    """Return the values of one axis: a range FIRST:END or FIRST:END:STEP, or a list."""
+    """Return the values of one axis: a list, a range FIRST:END or FIRST:END:STEP, or log:FIRST:LAST:COUNT.
+
+    The values of a logarithmic range have equal ratios, but for those between the ends, which are rounded to
+    three digits.
+    """
     if ":" not in text:
         return text.split(",")
+    kind, *parts = text.split(":")
     try:
-        numbers = range(*map(int, text.split(":")))
+        if kind == "log":
+            first, last, count = parts
+            if not 2 <= int(count) <= MOST_PLANS or not float(first) * float(last) > 0:
+                raise ValueError
+            between = np.geomspace(float(first), float(last), int(count))[1:-1]
+            return [first, *(f"{number:.3g}" for number in between), last]
+        numbers = range(*map(int, (kind, *parts)))
         len(numbers)  # raises OverflowError if there are too many
         return numbers
     except (TypeError, ValueError, OverflowError):
-        takes = "a range of whole numbers FIRST:END or FIRST:END:STEP"
+        takes = "a range of whole numbers FIRST:END or FIRST:END:STEP, or log:FIRST:LAST:COUNT"
         raise BadValue("grid", f"takes {takes}, not {text!r}") from None

@@ -4,10 +4,14 @@ import argparse
 import math
 import sys
 import warnings
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from iclcore.checks import BadValue
-from iclcore.cli.flags import given, model_of, optimizer_of, task_of
+from iclcore.cli.advice import next_drop
+from iclcore.cli.flags import TASK_FLAGS, given, model_of, optimizer_of, task_of
+from iclcore.cli.like import like
 from iclcore.cli.report import check_outputs, picture_path, report, show
 from iclcore.files import read_npz
 from iclcore.history import History
@@ -22,6 +26,8 @@ AFFORDABLE = 2e10
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.like:
+        options = like(options)
     plan = plan_of(options)
     check_outputs(options)
     with delayed_interrupt(), warnings.catch_warnings():
@@ -29,6 +35,8 @@ def run(options: argparse.Namespace) -> int:
         history = carry_out(plan)
         say_rise(history, options)
         status = report(history, options)
+        if line := next_drop(plan, history):
+            print(line)
     if options.show:
         from iclcore.cli import plots
 
@@ -41,6 +49,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
     values = given(options, "sequences", "tests", "steps", "lr", "seed", "values", "engine")
     if values.get("sequences") == math.inf:
         values["sequences"] = None
+    if options.test and not options.data:
+        raise BadValue("test", "goes with --data; --testset_size draws test sets of a task")
     data = own_data(options) if options.data else task_of(options)
     plan = Plan(data, model_of(options), optimizer=optimizer_of(options), **values)
     if options.data and options.lr is None and plan.optimizer == PLAIN:
@@ -49,23 +59,36 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 
 def own_data(options: argparse.Namespace) -> Sequences:
-    """Return the sequences in the file of --data; flags that describe a task are refused."""
-    drawn = ("dim", "context", "outputs", "spectrum", "in_context", "sequences", "tests")
-    for name in given(options, *drawn):
+    """Return the sequences in the files of --data and --test; flags that describe a task are refused."""
+    for name in given(options, *TASK_FLAGS):
         raise BadValue(name, "goes without --data, which has sequences of its own")
-    return read_sequences(options.data, options.every_length)
+    return read_data(options.data, options.test, options.every_length)
 
 
 @cache  # the runs of a sweep share one copy
-def read_sequences(path: str, every_length: bool) -> Sequences:
+def read_data(path: str, test: str | None, every_length: bool) -> Sequences:
+    """Return the sequences in the file ``path``, with those in the file ``test`` as held-out sequences."""
+    data = read_sequences("data", path, every_length)
+    if test is None:
+        return data
+    held_out = read_sequences("test", test, every_length)
+    if (held_out.dim, held_out.outputs) != (data.dim, data.outputs):
+        sizes = f"D = {data.dim} and O = {data.outputs}, as those of --data"
+        takes = f"takes arrays with {sizes}, not {held_out.dim} and {held_out.outputs}"
+        raise BadValue("test", takes)
+    return replace(data, tests={"held_out": held_out})
+
+
+def read_sequences(flag: str, path: str, every_length: bool) -> Sequences:
+    """Return the sequences in the npz file that the flag names."""
     try:
         arrays = read_npz(path)
-        return Sequences(arrays["x"], arrays["y"], every_length=every_length)
+        return Sequences(arrays["x"], arrays["y"], every_length=every_length, name=Path(path).name)
     except KeyError as error:
         reason = f"{path} has no {error}"
     except (OSError, ValueError) as error:
         reason = str(error)
-    raise BadValue("data", f"takes an npz file with arrays x and y: {reason}")
+    raise BadValue(flag, f"takes an npz file with arrays x and y: {reason}")
 
 
 def offer(plan: Plan) -> str:

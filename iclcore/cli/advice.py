@@ -1,0 +1,58 @@
+"""What ``train`` says if a run ended on a plateau: when theory expects the next drop of the loss."""
+
+import numpy as np
+
+from iclcore.history import History
+from iclcore.models import Model, SeparateAttention, Weights
+from iclcore.optimisers import PLAIN
+from iclcore.sweep_plan import Plan, training_data
+from iclcore.task import RegressionTask, Sequences
+
+# A loss is on a plateau if it falls by less than this part of itself in the last tenth of the steps.
+FLAT = 0.01
+MOST_STEPS = 1e12  # nobody waits for a drop that comes later
+MARGIN = 1.5  # a draw moves the time of a drop by some 10%, and the drop itself takes time
+
+
+def next_drop(plan: Plan, history: History) -> str | None:
+    """Return a line for the user if the run ended on a plateau before the last one of theory, else None."""
+    loss, model, task = history.loss, plan.model, plan.task
+    known = task and task.in_context == 1 and model.linear and plan.optimizer == PLAIN
+    flat = loss[-1] > (1 - FLAT) * loss[-1 - len(loss) // 10]
+    if not known or not flat or history.ended != "finished" or history.first_rise is not None:
+        return None
+    from iclcore import theory
+
+    data = training_data(plan)
+    learned, levels = theory.plateau_levels(model, task)
+    if isinstance(data, Sequences):  # whose labels have another power than those of the task
+        levels *= np.square(data.y[:, data.lengths[0] - 1 :]).mean() / levels[0]
+        task = data.task
+    passed = int(np.abs(levels - loss[-1]).argmin())
+    if passed == len(levels) - 1:
+        return None
+    line = f"the loss is on a plateau, {learned[passed]:g} of {task.dim} eigenvectors are learned"
+    latest = MOST_STEPS * plan.lr
+    times = drop_times(task, model, history.start, latest)
+    if passed >= len(times) or not times[passed] < latest:
+        return f"{line}: a larger --epoch, --lr or --init takes the run further"
+    step = times[passed] / plan.lr
+    epoch = float(f"{MARGIN * max(step, plan.steps):.2g}")
+    line += f": theory expects the next drop at about step {step:.0f}. --epoch {epoch:.0f} shows it"
+    return f"{line}; with a larger --lr, fewer steps do"
+
+
+@np.errstate(all="ignore")  # weights can be so small that their products are 0
+def drop_times(task: RegressionTask, model: Model, start: Weights, latest: float) -> list[float]:
+    """Return the times of the drops up to ``latest``, if theory predicts them from the initial weights."""
+    from iclcore import theory
+
+    merged = not isinstance(model, SeparateAttention)
+    if task.outputs > 1 or not (merged or model.rank == 1):
+        return []
+    try:
+        if merged:
+            return [theory.merged_drop(task, model, start)]
+        return [drop.time for drop in theory.staircase(task, start, latest, model.divisor)]
+    except ModuleNotFoundError:  # of scipy, which the run did without
+        return []

@@ -287,7 +287,7 @@ def test_a_setting_outside_of_its_range_is_refused(name, monkeypatch, capsys):
     """By flag, by SET and where papermill set it, before any work; and the ends of a range are in it."""
     cells = NOTEBOOKS[name].cells
     at = chapter.parameters_cell(cells)
-    holds = next(cell for cell in cells[at + 1 :] if "hold_ranges(" in cell.source)
+    holds = next(cell for cell in cells[at + 1 :] if "chapter.begin(" in cell.source)
     number = cells.index(holds)
     before = [cell.source for cell in cells[at + 1 : number] if cell.cell_type == "code"]
     assert all(
@@ -309,11 +309,11 @@ def test_a_setting_outside_of_its_range_is_refused(name, monkeypatch, capsys):
             given = [out] if kind is not type(each.default) else out
             said = f"takes .*{re.escape(words)}, not "
             with pytest.raises(chapter.Refused, match=f"^{each.name} {said}"):
-                chapter.hold_ranges(own | {each.name: given, "In": [cells[at].source, "dim = 3"]})
+                chapter.begin(own | {each.name: given, "In": [cells[at].source, "dim = 3"]})
             with pytest.raises(ValueError, match=f"^{name}: {each.name} {said}"):
                 chapter.settings(name, cells, [f"{each.name}={given!r}"])
             with pytest.raises(SystemExit, match="2"):
                 main(["figure", figure, f"--{each.name}={given!r}"])
             (line,) = capsys.readouterr().err.splitlines()
             assert re.search(f"argument --{each.name}: {said}", line)
-    chapter.hold_ranges(own | {"In": [cells[at].source, "%time 1"]})
+    chapter.begin(own | {"In": [cells[at].source, "%time 1"]})

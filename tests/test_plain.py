@@ -109,7 +109,7 @@ for call in (
 """
 CORE = """checks extras files shapes versions task models optimisers generators published plain gaussian
 moments history engines engines.base engines.linear trainer theory theory.linear theory.minimum
-theory.saddles theory.white stability sweep_plan sweep cli cli.flags cli.train cli.theory cli.report"""
+theory.saddles theory.merged stability sweep_plan sweep cli cli.flags cli.train cli.theory cli.report"""
 
 
 def test_numpy_alone_is_enough_to_train_and_for_the_theory(in_folder):

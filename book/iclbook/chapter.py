@@ -8,6 +8,7 @@ import ast
 import json
 import linecache
 import math
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -117,12 +118,14 @@ def parameters(cells: Sequence[Mapping]) -> dict[str, Parameter]:
     return {} if place is None else _lines("".join(cells[place]["source"]))
 
 
-def hold_ranges(names: Mapping[str, Any]) -> None:
-    """Stop a chapter before any work if one of its settings is outside of its range.
+def begin(names: Mapping[str, Any]) -> None:
+    """Begin a chapter: stop before any work if a setting is outside of its range, and hide all bars.
 
+    A bar would be stored among the chapter's outputs, which must not depend on how fast a machine is.
     ``names`` are the chapter's ``globals()``. Their ``In`` holds the source of the cells that ran, with the
     settings, also those that papermill put into a cell of its own.
     """
+    os.environ["TQDM_DISABLE"] = "1"
     for source in reversed(names.get("In", ())):
         with suppress(SyntaxError):
             lines = ast.parse(source).body

@@ -10,10 +10,10 @@ from iclcore.theory.linear import plateau_levels as plateau_levels
 from iclcore.theory.linear import plateau_losses as plateau_losses
 from iclcore.theory.linear import population_loss as population_loss
 from iclcore.theory.linear import rates as rates
+from iclcore.theory.merged import drop_time as drop_time
+from iclcore.theory.merged import growth_rate as growth_rate
+from iclcore.theory.merged import merged_drop as merged_drop
+from iclcore.theory.merged import white_course as white_course
+from iclcore.theory.merged import white_start as white_start
 from iclcore.theory.saddles import Drop as Drop
-from iclcore.theory.saddles import merged_drop as merged_drop
 from iclcore.theory.saddles import staircase as staircase
-from iclcore.theory.white import drop_time as drop_time
-from iclcore.theory.white import growth_rate as growth_rate
-from iclcore.theory.white import white_course as white_course
-from iclcore.theory.white import white_start as white_start

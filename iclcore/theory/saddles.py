@@ -27,7 +27,7 @@ import numpy as np
 
 from iclcore.checks import BadValue, instance
 from iclcore.extras import needs
-from iclcore.models import Model, SeparateAttention, Weights
+from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
 from iclcore.theory.linear import rates
 
@@ -121,47 +121,3 @@ def staircase(
         drops.append(Drop(time, int(head), int(d) + 1, bool(by_key > by_value)))
         force[d], small[head] = 0, 0
     return drops
-
-
-def merged_drop(task: RegressionTask, model: Model, start: Weights) -> float:
-    """Return the time at which merged attention, or the MLP, has made half of its one drop of the loss.
-
-    - ``task``: a task of one output. The training data are infinitely many sequences of it.
-    - ``model``: a MergedAttention or a CubicMLP.
-    - ``start``: the initial weights of the model, as ``History.start`` holds them.
-
-    Nothing is fitted. In every head, v and the part u of W along the vector a of all a_d grow together, and
-    the ratios between the heads do not change. All heads together therefore act as one head. Its M has the
-    eigenvalues v w_d, and
-
-        v̇ = 2 Σ_d w_d (a_d − b_d v w_d),   ẇ_d = 2 v (a_d − b_d v w_d).
-
-    It starts at v = |w| = √c₀ with c₀ = Σ_h ((v_h + u_h)/2)² and w along a. The parts of the weights that do
-    not grow are left out: they move the time by some percent if ``init`` is 0.01, and by less if it is
-    smaller.
-    """
-    a, b = rates(task, model.divisor)
-    along = a / np.linalg.norm(a)
-    w, value = model.factors(start, task.dim)
-    basis = task.eigenvectors
-    u = np.einsum("hij,id,jd,d->h", w[:, :, : task.dim], basis, basis, along)
-    c0 = ((u + value[:, 0, -1]) ** 2).sum() / 4
-
-    def flow(_, state):
-        left = a - b * state[0] * state[1:]
-        return 2 * np.append(state[1:] @ left, state[0] * left)
-
-    def half(_, state):
-        m = state[0] * state[1:]
-        return (2 * a * m - b * m**2 - a**2 / b / 2).sum()
-
-    half.terminal = True
-    with needs():
-        from scipy.integrate import solve_ivp
-
-    # while v w_d is below this size, it grows as exp(4|a|t)
-    small = 1e-8 * np.linalg.norm(a / b)
-    growing = max(0, np.log(small / c0) / (4 * np.linalg.norm(a)))
-    begin = np.sqrt(max(c0, small)) * np.append(1, along)
-    path = solve_ivp(flow, (0, np.inf), begin, "DOP853", events=half, rtol=1e-9, atol=1e-14)
-    return float(growing + path.t[-1])

@@ -224,4 +224,4 @@ def test_settings_of_chapters(which, text):
     _, least, most = own.range
     assert all(least <= each <= most for each in np.ravel(value)) or isinstance(value, str)
     said = f"{key}: {type(value).__name__} = {value!r}  # {own.comment}"
-    chapter.hold_ranges({"In": [said], key: value})
+    chapter.begin({"In": [said], key: value})

@@ -245,7 +245,8 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
                 for future in done:
                     if line := _keep(pending.pop(future), future, swept):
                         bar.write(line)
-                bar.show(len(swept.rows))
+                losses = [row["loss"] for row in swept.rows.values() if "loss" in row]
+                bar.show(len(swept.rows), f"last loss {losses[-1]:.4g}" if losses else "")
             raise KeyboardInterrupt
         except (KeyboardInterrupt, CancelledError) as error:
             kept = len(swept.rows) - len(swept.ended("failed"))

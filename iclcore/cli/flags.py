@@ -146,8 +146,7 @@ def build_parser(multihead: bool = False) -> Parser:
     """Return the parser of all commands; ``train --model multihead`` has flags of its own."""
     # an example is shorter than a line of the help, which would break it
     example = "example: iclcore train --model attnS --heads 5 --epoch 10001 --lr 0.02"
-    text = "Train linear attention on in-context regression, and compare it with theory. "
-    text += "The book's figures: python -m iclbook figure."
+    text = "Train linear attention on in-context regression, and compare it with theory."
     parser = Parser(prog="iclcore", description=text, epilog=example)
     parser.add_argument("--version", action="version", version=f"iclcore {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="train|sweep|theory")

@@ -186,7 +186,7 @@ def sweep(
     - ``plans``: the plans, as ``grid`` returns them.
     - ``folder``: the path of a folder for the table and the runs. It is made if it does not exist.
     - ``jobs``: the number of threads, by default the number of cores.
-    - ``scheduler``: the address of a Dask scheduler, as "tcp://HOST:PORT", whose workers are used instead of
+    - ``scheduler``: the address of a Dask scheduler, as ``tcp://HOST:PORT``, whose workers are used instead of
       threads. The files have the same bytes in both cases.
 
     If a run fails or diverges, one line on stderr says so, and the other runs go on. A sweep that ends early

@@ -471,7 +471,7 @@ def test_the_button_runs_on_finite_data(kernel, kind):
         c["comm_id"] for c in comms if c.get("data", {}).get("state", {}).get("_esm") is not None
     )
     comms, _ = tell(kernel, comm, {"method": "custom", "content": {"run": True}})
-    answer = next(c["data"]["content"] for c in comms if c["data"]["method"] == "custom")
+    answer = next(c["data"]["content"] for c in comms if c["data"].get("method") == "custom")
     assert re.search(r"\d", answer["note"])
     for line in answer["overlay"]:
         assert 0 < len(line["x"]) == len(line["y"]) <= 401

@@ -652,7 +652,7 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
             "3 of 4 eigenvectors are learned: theory",
         ),
         ("--model attnS --heads 5 --epoch 10001 --lr 0.02 --seed 0", None),  # at the end
-        ("--model attnS --heads 2 --init 0.1 --epoch 6001 --lr 0.02", None),  # all that two can learn
+        ("--model attnS --heads 2 --init 0.1 --epoch 6001 --lr 0.02", None),  # two learn no more
         ("--model attnM --softmax --trainset_size 50 --epoch 9", None),
         ("--model attnM --icl 0.5 --epoch 9", None),
         ("--model attnM --optimizer adam --epoch 9", None),

@@ -204,8 +204,8 @@ def problem_flags(parser: Parser) -> None:
     add("--out_dim", dest="outputs", type=int, help="dimension of y (1)")
     add("--seq_len", dest="context", type=context(2), metavar="T", help="tokens, with query (32)")
     one = parser.add_mutually_exclusive_group().add_argument
-    one("--spectrum", choices=SPECTRA, help="eigenvalues fall as d, as 1/d, or are equal (linear)")
-    one("--white_cov", dest="spectrum", action="store_const", const="white", help="spectrum white")
+    one("--spectrum", choices=SPECTRA, help="eigenvalues: linear (default), as 1/d, or equal")
+    one("--white_cov", dest="spectrum", action="store_const", const="white", help="white spectrum")
     add("--vary_len", dest="every_length", action="store_true", help="average over context lengths")
     add("--epoch", dest="steps", type=int, default=6001, help="number of steps (6001)")
     add("--lr", type=float, help="learning rate (0.001)")

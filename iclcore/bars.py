@@ -1,4 +1,4 @@
-"""A bar that shows how much of a long piece of work is done, on a terminal and in a notebook."""
+"""A progress bar for work that takes more than a second, on a terminal and in a notebook."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ DELAY = 1  # seconds of work before a bar appears
 
 
 class Bar:
-    """A bar of ``total`` units, as "steps"; it appears once the work has taken a second.
+    """A progress bar over ``total`` units of a kind such as "steps". It appears after one second of work.
 
-    There is no bar outside the main thread, if the environment variable TQDM_DISABLE is set, if tqdm is not
-    installed, or if stderr is neither a terminal nor that of a notebook. Use it in a with block, whose end
-    takes the bar away.
+    No bar appears outside the main thread, if the environment variable TQDM_DISABLE is set, if tqdm is not
+    installed, or if stderr is neither a terminal nor the output of a notebook. Use the class in a with block;
+    the end of the block removes the bar.
     """
 
     def __init__(self, total: int, unit: str):
@@ -23,7 +23,7 @@ class Bar:
         self.bar: Any = None
 
     def show(self, done: int, text: str = "") -> None:
-        """Show how many units are done, and a text such as the loss."""
+        """Show the number of units that are done, and a text such as the loss."""
         if self.hidden or time.perf_counter() - self.began < DELAY:
             return
         if self.bar is None:
@@ -33,7 +33,7 @@ class Bar:
                 self.hidden = True
                 return
             options = {"initial": done, "unit": f" {self.unit}", "postfix": text, "leave": False}
-            self.bar = tqdm(total=self.total, disable=None, **options)  # None: not in a pipe
+            self.bar = tqdm(total=self.total, disable=None, **options)  # None hides it in a pipe
         self.bar.set_postfix_str(text, refresh=False)
         self.bar.update(done - self.bar.n)
 

@@ -1,6 +1,6 @@
-"""Libraries that only some functions take: if one is missing, one line says how to install it.
+"""Libraries that only some functions need. If a library is missing, one line says how to install it.
 
-iclcore is on no package index, so the command for an extra is for the folder of a clone.
+iclcore is not on any package index, so the command that installs an extra must be run in a clone.
 """
 
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ class MissingExtra(ModuleNotFoundError):
 
 @contextmanager
 def needs(extra: str = "") -> Iterator[None]:
-    """Turn a failed import in the with block into a MissingExtra, which says what to install.
+    """Turn a failed import in the with block into a MissingExtra, whose message says what to install.
 
-    If the library belongs to an ``extra`` of iclcore, the line names that extra. Otherwise it names the
-    library, which every installation with pip has, but of which most of the core makes no use.
+    If the library belongs to an ``extra`` of iclcore, the message names that extra. Otherwise it names the
+    library itself. pip always installs such a library with iclcore, but most of the core works without it.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         install = f'".[{extra}]"' if extra else error.name
-        line = f"takes {error.name}, which is not installed: pip install {install}"
+        line = f"needs {error.name}, which is not installed: pip install {install}"
         raise MissingExtra(line, name=error.name) from None

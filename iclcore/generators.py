@@ -1,7 +1,7 @@
-"""PyTorch's random numbers: its generator written in NumPy, and the generator of PyTorch itself.
+"""Two random generators with PyTorch's numbers: one written in NumPy, and PyTorch's own.
 
-Both classes give the float32 numbers of PyTorch's CPU generator. The class in NumPy needs no PyTorch, but the
-last bits of its normal numbers can differ.
+Both classes return the float32 numbers of PyTorch's CPU generator. The class in NumPy does not need PyTorch,
+but the last bits of its normal numbers can differ from PyTorch's.
 """
 
 from math import cos, log1p, pi, prod, sin, sqrt
@@ -11,29 +11,29 @@ import numpy as np
 from iclcore.extras import needs
 from iclcore.shapes import Float
 
-BLOCK = 16  # from this many normal numbers on, PyTorch draws them in blocks of this size
+BLOCK = 16  # PyTorch draws this many or more normal numbers in blocks of this size
 
 
 class NumpyGenerator:
-    """PyTorch's CPU generator in NumPy: the Mersenne Twister, and the Box-Muller transform.
+    """PyTorch's CPU generator in NumPy: the Mersenne Twister and the Box-Muller transform.
 
-    Uniform numbers have PyTorch's bits. PyTorch computes normal numbers in float32, and its last bits depend
-    on the processor. Here they are computed in float64 and rounded once. They differ by at most 5e-7 from
-    PyTorch's, which is one unit in the last place of the largest of them, or by 3e-6 on processors that have
-    no AVX2.
+    Uniform numbers equal PyTorch's in every bit. PyTorch computes normal numbers in float32, and their last
+    bits depend on the processor. This class computes them in float64 and rounds once. The result differs from
+    PyTorch's by at most 5e-7, one unit in the last place of the largest numbers, or by at most 3e-6 if
+    PyTorch runs on a processor without AVX2.
     """
 
     def __init__(self, seed: int):
         self.twister = np.random.RandomState(seed)
-        self.kept: float | None = None  # the second of a pair of single normal numbers
+        self.kept: float | None = None  # the second number of a pair, until it is used
 
     @property
     def library(self):
-        """NumPy, for calculations with the numbers."""
+        """NumPy, the library of the arrays that this generator returns."""
         return np
 
     def uniform(self, count: int) -> Float[np.ndarray, " n"]:
-        """Return uniform numbers from 0 to 1, each of the lower 24 bits of one word."""
+        """Return uniform numbers from 0 to 1, each made from the lower 24 bits of one 32-bit word."""
         return (self._words(count) & (2**24 - 1)) * 2.0**-24
 
     def normal(self, shape: tuple[int, ...], std: float = 1.0) -> Float[np.ndarray, "..."]:
@@ -44,7 +44,7 @@ class NumpyGenerator:
         else:
             uniform = self.uniform(count)
             numbers = _box_muller(uniform[: count - count % BLOCK])
-            if count % BLOCK:  # then the last sixteen numbers are all drawn anew
+            if count % BLOCK:  # if the last block is not full, PyTorch draws the last 16 again
                 numbers = np.append(numbers[: count - BLOCK], _box_muller(self.uniform(BLOCK)))
         return (std * numbers).astype(np.float32).reshape(shape)
 
@@ -52,7 +52,7 @@ class NumpyGenerator:
         return np.frombuffer(self.twister.bytes(4 * count), "<u4")
 
     def _single(self) -> float:
-        """Return one normal number. A pair is drawn at a time, and its second number is kept."""
+        """Return one normal number. It draws two at once and keeps the second for the next call."""
         if self.kept is not None:
             number, self.kept = self.kept, None
             return number
@@ -67,13 +67,13 @@ def _box_muller(uniform: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """Return normal numbers: eight radii and eight angles give eight cosines, then eight sines."""
     u, v = uniform.reshape(-1, 2, BLOCK // 2).swapaxes(0, 1)
     radius = np.sqrt(-2 * np.log(1 - u))
-    # PyTorch rounds the angle to float32, which moves a number by up to 2e-6. So do we, as it does with AVX2.
+    # PyTorch's code for AVX2 rounds the angle to float32, which moves a number by up to 2e-6. So do we.
     angle = (np.float32(2 * pi) * v.astype(np.float32)).astype(float)
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).ravel()
 
 
 class TorchGenerator:
-    """PyTorch's CPU generator itself, for runs in which the last bit of a number matters."""
+    """PyTorch's own CPU generator, for runs in which the last bit of a number matters."""
 
     def __init__(self, seed: int):
         with needs("torch"):
@@ -82,7 +82,7 @@ class TorchGenerator:
 
     @property
     def library(self):
-        """PyTorch, for calculations with the numbers."""
+        """PyTorch, the library of the tensors that this generator returns."""
         import torch
 
         return torch

@@ -1,4 +1,4 @@
-"""The result of a training run, and its files: npz with everything, or CSV without the weights."""
+"""The result of a training run. An npz file holds all of it, and a CSV file all but the weights."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -20,23 +20,23 @@ from iclcore.versions import versions
 
 Arrays = dict[str, np.ndarray]
 GROUPS = ("series", "start", "snapshots", "final")  # the fields that are dicts of arrays
-# A rise of the loss counts as rounding if it is below this fraction of the largest loss so far.
+# A rise of the loss is taken for rounding if it is below this fraction of the largest loss so far.
 FLOAT64_ROUNDING, FLOAT32_ROUNDING = 1e-11, 1e-6
 FLOAT32_ENGINES = ("softmax", "published")
 
 
 @dataclass(repr=False, eq=False)
 class History:
-    """One training run.
+    """The result of one training run.
 
     - ``series``: the recorded quantities by name: ``loss``, of shape (steps,), and others of shape (steps,),
       (steps, H) or (steps, H, I). Each row holds the values before a step.
-    - ``settings``: what was run, in JSON's types.
+    - ``settings``: the settings of the run, in types that JSON can store.
     - ``ended``: "finished", "interrupted" by Ctrl-C, "stopped" by the callback of ``train``, or "diverged" if
       the last loss is not finite.
     - ``engine``: the engine that carried the run out.
-    - ``floor_found``: the value of ``floor`` if it has been calculated before.
-    - ``seconds``: how long each part took.
+    - ``floor_found``: the value of ``floor``, if it has been calculated already.
+    - ``seconds``: how long each part of the work took.
     - ``kept`` and ``snapshots``: ``snapshots[name][i]`` are the weights before step ``kept[i]``.
     - ``start`` and ``final``: the first and the last weights.
     - ``versions``: the versions of the package, of Python and of the libraries.
@@ -63,7 +63,7 @@ class History:
             self.steps = np.arange(len(self.loss))
 
     def __repr__(self) -> str:
-        """Return on one line what was run, how it ended, and where its loss first rose."""
+        """Return one line: the settings, how the run ended, and the step at which its loss first rose."""
         parts = self.settings.items()
         what = ", ".join(n if isinstance(value, dict) else f"{n}={value}" for n, value in parts)
         end = f"{self.ended} at step {self.steps[-1]:,}"
@@ -72,7 +72,7 @@ class History:
         return f"History({what}; {end}, {loss}{rise})"
 
     def __eq__(self, other: object) -> bool:
-        """True if the runs have the same settings and the same numbers, however long they took."""
+        """Return whether two runs have the same settings and numbers. The time that they took may differ."""
         if not isinstance(other, History):
             return NotImplemented
         one, two = self._arrays(), other._arrays()
@@ -86,9 +86,9 @@ class History:
     def first_rise(self) -> int | None:
         """The first step at which the loss rose by more than rounding, or None if it never did.
 
-        In full-batch gradient descent a rise means that the learning rate was above 2/sharpness. With other
-        optimisers, with fresh batches and in runs of the second paper the loss may rise for other reasons,
-        and the result is None.
+        In full-batch gradient descent, a rise means that the learning rate was above 2/sharpness. With other
+        optimisers, with fresh batches and in runs of the second paper, the loss may rise for other reasons,
+        so the result is None.
         """
         if "batch" in self.settings or self.settings.get("GradientDescent") != asdict(PLAIN):
             return None
@@ -137,26 +137,26 @@ class History:
         used = ", ".join(name for name, value in self.settings.items() if isinstance(value, dict))
         line = f"{what}: this run has none of {', '.join(classes)}, but {used or 'no settings'}"
         if what == "model":
-            line += "; import the module that adds a model of your own to iclcore.models.MODELS"
+            line += "; first import the module that adds your own model to iclcore.models.MODELS"
         raise ValueError(line)
 
     @property
     def lr(self) -> float:
         """The learning rate."""
         if "lr" not in self.settings:
-            raise ValueError("lr: this run has none; its settings have a schedule instead")
+            raise ValueError("lr: this run has none, because its learning rate followed a schedule")
         return self.settings["lr"]
 
     @property
     def time(self) -> np.ndarray:
-        """The learning rate times the step. Over this time, runs with different rates have the same curve."""
+        """The learning rate times the step. As functions of it, runs with different rates look alike."""
         return self.series.get("time", self.settings.get("lr", np.nan) * self.steps)
 
     @property
     def value(self) -> np.ndarray:
         """The value weight v_h of each head, (steps, H)."""
         if "value" not in self.series:
-            raise ValueError("value: this run did not record it; a sweep does with values=True")
+            raise ValueError("value: this run did not record it; use values=True in a sweep")
         return self.series["value"]
 
     @property
@@ -164,25 +164,25 @@ class History:
         """The matrix M of the prediction ŷ = βᵀ M x_q at each kept step, (kept, D, D)."""
         model = self.model
         if not model.linear:
-            raise ValueError("predictors: only a linear model has such an M")
+            raise ValueError("predictors: only a linear model has a matrix M")
         if not self.snapshots:
-            raise ValueError("predictors: this run kept no weights; train(..., snapshots=10) does")
+            raise ValueError("predictors: this run kept no weights; use train(..., snapshots=10)")
         return predictor(model.factors(self.snapshots, self._sizes[0]))
 
     def predict(self, x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, "P *O"]:
-        """Return ŷ, the answer of the trained model to the query of each sequence.
+        """Return ŷ, the label that the trained model predicts for the query of each sequence.
 
-        - ``x``: inputs of the shape (P, T, D); the last of each sequence is the query.
-        - ``y``: the labels of the T − 1 others, (P, T − 1) or (P, T − 1, O). There may be T labels, as in
-          Sequences; the last one is not read.
+        - ``x``: inputs of shape (P, T, D). The last input of each sequence is the query.
+        - ``y``: the labels of the other inputs, of shape (P, T − 1) or (P, T − 1, O). There may also be T
+          labels, as in Sequences; the last label is then not used.
 
-        The result has the shape (P,), or (P, O) if y has an axis for outputs. T need not be that of the
-        training sequences.
+        The result has the shape (P,), or (P, O) if ``y`` has an axis for outputs. T may differ from that of
+        the training sequences.
         """
         return prediction.predict(self.model, self.final, self._sizes, x, y)
 
     def error(self, data: Sequences) -> float:
-        """Return the mean squared error of the trained model on ``data``, as ``train`` records a loss."""
+        """Return the mean squared error of the trained model on ``data``, defined as in ``train``."""
         return prediction.error(self.model, self.final, self._sizes, data)
 
     @property
@@ -197,7 +197,7 @@ class History:
         return {name: getattr(self, name) for name in names}
 
     def columns(self) -> Arrays:
-        """Return the series column by column: loss, …, value_1, value_2, …, omega_1_1, omega_1_2, …"""
+        """Return the series as columns: step, loss, …, omega_1_1, omega_1_2, …, value_1, value_2, …"""
         columns = {"step": self.steps}
         for name in sorted(self.series, key=lambda name: (name != "loss", name == "value")):
             array = self.series[name]
@@ -206,7 +206,7 @@ class History:
         return columns
 
     def to_csv(self, path: str | Path) -> None:
-        """Write settings and series to a CSV file at ``path``, in full precision but without weights."""
+        """Write settings and series, but no weights, to a CSV file at ``path``, in full precision."""
         columns = self.columns()
         shapes = {name: array.shape[1:] for name, array in self.series.items() if array.ndim > 1}
         record = self.record() | {"shapes": shapes}
@@ -221,7 +221,7 @@ class History:
 
     @classmethod
     def from_csv(cls, path: str | Path) -> "History":
-        """Return the run in the CSV file at ``path``, with or without comments, or raise DamagedFile."""
+        """Return the run in the CSV file at ``path``, also without its comments, or raise DamagedFile."""
         content = Path(path).read_bytes()
         with reading(path, "CSV file of a run"):
             record, lines = {}, []
@@ -249,7 +249,7 @@ class History:
     def to_npz(self, path: str | Path) -> None:
         """Write the whole run, including the weights but not the moments, to an npz file at ``path``."""
         arrays = self._arrays()
-        # the record lists the arrays, because a zip has a checksum for each file but none for its directory
+        # The record lists the arrays, because a zip has checksums for its files but not for its directory.
         record = json.dumps(self.record() | {"arrays": list(arrays)})
         write_whole(path, lambda file: np.savez_compressed(file, record=record, **arrays))
 
@@ -268,7 +268,7 @@ class History:
 
     @classmethod
     def _read(cls, record: dict, **arrays: Any) -> "History":
-        """Return the run that consists of a record and of arrays, both read from a file."""
+        """Return the run that consists of a record and arrays, both of which were read from a file."""
         if not len(arrays["series"]["loss"]):
             raise ValueError("there is no loss")
         fields = {"versions": {}, **record}
@@ -276,16 +276,16 @@ class History:
 
 
 def thin(count: int, points: int = 2000) -> Int[np.ndarray, " n"]:
-    """Return at most ``points`` evenly spaced indices of ``count`` rows, including the first and the last."""
+    """Return at most ``points`` evenly spaced indices of ``count`` rows, with the first and the last row."""
     return np.unique(np.linspace(0, count - 1, points).astype(int))
 
 
 def describe(*parts: object) -> dict:
-    """Return dataclasses as settings: a dict from class name to fields, in types that JSON can store."""
+    """Return dataclasses as settings: a dict of fields by class name, in types that JSON can store."""
 
     def plain(value: object) -> Any:
         if not isinstance(value, np.generic):
-            takes = "takes fields that a file can hold, numbers, texts and lists"
+            takes = "takes fields that a file can hold: numbers, texts and lists"
             raise BadValue("model", f"{takes}, not {shown(value)}")
         return value.item()
 

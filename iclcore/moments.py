@@ -1,9 +1,9 @@
 """Moments: the three averages of the data that determine how linear attention trains.
 
-Here S is the sum over the tokens divided by the model's divisor. With the features φ_f = x_q[d] S[a, b] the
-prediction is ŷ = cᵀφ, so that the squared error is
-L(c) = power − 2 crossᵀc + cᵀ gram c with gram = ⟨φφᵀ⟩, cross = ⟨y_q φ⟩, power = ⟨y_q²⟩ (per output).
-These formulas are exact for a finite data set too, and the cost of a step does not depend on its size.
+S is the sum of token·tokenᵀ over the tokens of a sequence, divided by the model's divisor. With the features
+φ_f = x_q[d] S[a, b], the prediction is ŷ = cᵀφ, and the squared error (per output) is
+L(c) = power − 2 crossᵀc + cᵀ gram c, where gram = ⟨φφᵀ⟩, cross = ⟨y_q φ⟩ and power = ⟨y_q²⟩.
+These formulas are also exact for a finite data set, and the cost of a step does not depend on its size.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,16 +20,16 @@ from iclcore.models import Factors, Model, scoring
 from iclcore.shapes import Float, Int
 from iclcore.task import Divisor, RegressionTask, Sequences, Vector, divide_by
 
-CHUNK = 2000  # the features of this many sequences are in memory at a time: 6 MB at D = 8
+CHUNK = 2000  # number of sequences whose features are in memory at a time: 6 MB at D = 8
 
 
 @dataclass(frozen=True)
 class Features:
     """The layout of the features φ: which entries S[a, b] they use, and in which order they are stored.
 
-    Attention uses all of S; a model with ``only_beta`` uses one column of it. Because S is symmetric, S[a, b]
-    and S[b, a] count as one pair, which has the number ``pair[a, b]``. The feature x_q[d] S[a, b] is stored
-    at place d · pairs + pair[a, b].
+    Attention uses all of S. A model with ``only_beta`` uses one column of S. Because S is symmetric, S[a, b]
+    and S[b, a] count as one pair, and ``pair[a, b]`` is its number. The feature x_q[d] S[a, b] is stored at
+    place d · pairs + pair[a, b].
     """
 
     dim: int
@@ -49,7 +49,7 @@ class Features:
 
     @cached_property
     def places(self) -> Int[np.ndarray, "2 pairs"]:
-        """The indices (a, b) into S of each pair. (They are cached because every batch needs them.)"""
+        """The indices (a, b) of each pair in S. They are cached, because every batch needs them."""
         size = self.dim + self.outputs
         if self.only_beta:
             return np.stack([np.arange(self.dim), np.full(self.dim, size - 1)])
@@ -57,7 +57,7 @@ class Features:
 
     @cached_property
     def pair(self) -> Int[np.ndarray, "A B"]:
-        """The pair number of each entry of S or, with ``only_beta``, of each entry of its last column."""
+        """The pair number of each entry of S or, with ``only_beta``, of each entry of the column in use."""
         if self.only_beta:
             return np.arange(self.dim)[:, None]
         pair = np.empty((self.dim + self.outputs,) * 2, dtype=int)
@@ -78,11 +78,11 @@ def features(model: Model, dim: int, outputs: int) -> Features:
 
 @dataclass(frozen=True)
 class Moments:
-    """The averages of sequences or of a population, for a model with F features and O outputs.
+    """The averages over sequences or over a population, for a model with F features and O outputs.
 
-    - ``gram``: ⟨φφᵀ⟩, of the shape (F, F).
-    - ``cross``: ⟨y_q φ⟩ of each output, (O, F).
-    - ``power``: ⟨y_q²⟩, the mean over the outputs.
+    - ``gram``: ⟨φφᵀ⟩, of shape (F, F).
+    - ``cross``: ⟨y_q φ⟩ of each output, of shape (O, F).
+    - ``power``: ⟨y_q²⟩, averaged over the outputs.
     - ``features``: the layout of the features φ.
     - ``task``: the task that the sequences were drawn from, if it is known.
 
@@ -118,9 +118,9 @@ class Moments:
 
         The solutions c of gram c = cross have this loss. If there are fewer sequences than features, the
         equation has many solutions, and gram has no inverse. We therefore scale all features to unit variance
-        and add ε, the size of round-off, to the diagonal of gram. The solution c of the changed equation has
-        a loss that is too large only by a term of second order in ε. This takes 2F³/3 operations: 0.2 s at D
-        = 16, and some seconds at D = 24.
+        and add ε, the size of round-off, to the diagonal of gram. The loss of the solution c of this changed
+        equation is too large only by a term of second order in ε. The computation takes 2F³/3 operations:
+        0.2 s at D = 16, and some seconds at D = 24.
         """
         spread = np.sqrt(np.maximum(self.gram.diagonal(), np.finfo(float).tiny))
         gram = self.gram / spread
@@ -131,9 +131,9 @@ class Moments:
 
 
 def mix(parts: Iterable[tuple[float, Moments]]) -> Moments:
-    """Return the weighted mean of moments; ``parts`` are pairs (weight, moments).
+    """Return the weighted mean of moments. ``parts`` are pairs (weight, moments).
 
-    The moments belong to the parts of a data set, or to several kinds of sequences.
+    The moments may belong to the parts of a data set, or to several kinds of sequences.
     """
     parts = list(parts)
     total, (_, first) = sum(weight for weight, _ in parts), parts[0]
@@ -158,7 +158,7 @@ def coefficients(factors: Factors, layout: Features) -> Float[np.ndarray, "*stac
 
 @cache
 def linear_loops() -> ModuleType:
-    """Return the module ``loops``, which is compiled, or ``plain`` if numba is not installed."""
+    """Return the compiled module ``loops`` or, if numba is not installed, the module ``plain``."""
     try:
         from iclcore import loops
     except ModuleNotFoundError:
@@ -170,9 +170,9 @@ Data = Sequences | RegressionTask | Moments  # what a linear model can be traine
 
 
 def averages(data: Data, model: Model) -> Moments:
-    """Return the moments on which a model is trained. Sequences keep their moments for other runs.
+    """Return the moments on which a model is trained. Sequences cache their moments for later runs.
 
-    - ``data``: Sequences, a RegressionTask for infinitely many sequences, or Moments, which are returned.
+    - ``data``: Sequences, or a RegressionTask for infinitely many sequences. Moments are returned unchanged.
     - ``model``: a linear model. Only its class and its divisor matter.
     """
     if isinstance(data, Moments):
@@ -188,7 +188,7 @@ def averages(data: Data, model: Model) -> Moments:
 def featured(
     data: Sequences, layout: Features, divisor: Divisor
 ) -> Iterator[tuple[Float[np.ndarray, "P F"], Float[np.ndarray, "P O"]]]:
-    """Yield, for each length, the features φ of every sequence and its answer."""
+    """For each length, yield the features φ and the answer of every sequence."""
     for tokens in data.lengths:
         x, y, phi = data.x[:, :tokens], data.y[:, :tokens], np.empty((len(data), layout.size))
         linear_loops().fill_features(x, y, *layout.places, divide_by(divisor, tokens), phi)
@@ -208,7 +208,7 @@ def of_sequences(data: Sequences, model: Model, chunk: int = CHUNK) -> Moments:
     power = 0.0
     for start in range(0, len(data), chunk):
         for phi, target in featured(data[start : start + chunk], layout, model.divisor):
-            gram += phi.T @ phi  # NumPy knows that the product is symmetric: half the work
+            gram += phi.T @ phi  # NumPy sees that the product is symmetric and does half the work
             cross += target.T @ phi
             power += np.sum(target**2) / layout.outputs
     rows = len(data) * len(data.lengths)
@@ -220,11 +220,11 @@ def of_population(task: RegressionTask, model: Model, labels: str | None = None)
 
     - ``task``: the task of the sequences.
     - ``model``: a linear model. Only its class and its divisor matter.
-    - ``labels``: one kind of sequences, if not all are wanted. In "own" sequences the labels come from a W of
-      their own, and in "shared" sequences from the shared W. In "noise" sequences the labels of the context
-      are noise, and only the answer comes from the shared W.
+    - ``labels``: the kind of sequences, or None for all sequences of the task. In "own" sequences, the labels
+      come from a W of the sequence's own, and in "shared" sequences from the shared W. In "noise" sequences,
+      the labels of the context are noise, and only the answer comes from the shared W.
 
-    The ``task`` of moments of one kind is None, because they describe only a part of the task's sequences.
+    The moments of one kind have no ``task``, because they describe only a part of the task's sequences.
     """
     choice("labels", labels or "own", ("own", "shared", "noise"))
     return _of_population(task, features(model, task.dim, task.outputs), model.divisor, labels)
@@ -249,7 +249,7 @@ def rates(task: RegressionTask, divisor: Divisor = "one") -> tuple[Vector, Vecto
     """Return the rates (a_d, b_d) of all eigenvectors, from the largest eigenvalue down.
 
     - ``task``: the task. The training data are infinitely many sequences of it.
-    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+    - ``divisor``: the divisor of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
     a_d = E[y_q β_d x_d] is the speed at which eigenvector d is learned, and b_d = E[(β_d x_d)²] limits how
     much of it is learned. ``theory.linear`` explains the formulas.

@@ -1,7 +1,7 @@
-"""The loops of the linear engine in plain NumPy: what ``loops`` computes, without a compiler.
+"""The loops of the linear engine in plain NumPy, without a compiler.
 
-The functions have the arguments and results of those in ``loops``. The tests compare the two. A run takes
-these loops where numba is not installed, for instance in a browser.
+The functions have the same arguments and results as those in ``loops``, and the tests compare the two
+modules. A run uses these loops if numba is not installed, for instance in a browser.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from iclcore.models import scoring, scoring_gradients
 
 
 def fill_features(x, y, first, second, divisor, phi):
-    """Set φ to x_q[d] S[a, b] / divisor for each sequence, where the query's own y counts as zero."""
+    """Set φ to x_q[d] S[a, b] / divisor for each sequence. In S, the query's own y counts as zero."""
     token = np.concatenate([x, y], axis=2, dtype=float)
     token[:, -1, x.shape[2] :] = 0
     pair = (token.swapaxes(1, 2) @ token)[:, first, second] / divisor
@@ -18,20 +18,20 @@ def fill_features(x, y, first, second, divisor, phi):
 
 
 def form_coefficients(w, v, pair, size):
-    """Return c (…, O, F), in which v_h[b] w_h[d, a] is summed over the heads and over equal features."""
+    """Return c (…, O, F): the sums of v_h[b] w_h[d, a] over the heads and over equal features."""
     terms = np.einsum("...hk,...hob->...obk", w, v)
     rows = [np.bincount(pair.flat, term.flat, size) for term in terms.reshape(-1, *pair.shape)]
     return np.reshape(rows, (*terms.shape[:-2], size))
 
 
 def factor_gradients(w, v, pair, dc):
-    """Return the gradients in w and v, given the gradient ``dc`` in c."""
+    """Return the gradients with respect to w and v, given the gradient ``dc`` with respect to c."""
     terms = dc[:, pair].reshape(-1, w.shape[1])
     return v.reshape(len(v), -1) @ terms, (w @ terms.T).reshape(v.shape)
 
 
 def optimizer_step(theta, slope, mean, square, lr, rule, step):
-    """Change the weights ``theta`` by one step of an optimizer; ``step`` is its number, counted from 1."""
+    """Change the weights ``theta`` by one step of an optimizer. ``step`` counts the steps from 1."""
     adam, beta1, beta2, eps, decay = rule
     g = slope + decay * theta
     if adam:

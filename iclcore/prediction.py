@@ -1,4 +1,4 @@
-"""Predictions of a trained model for new sequences, in NumPy: linear attention and softmax attention.
+"""Predictions of trained linear and softmax attention for new sequences, in NumPy.
 
 ``modules`` defines the same predictions in torch, and the tests compare the two.
 """
@@ -17,10 +17,11 @@ Sizes = tuple[int, int]  # the numbers D of inputs and O of outputs
 def attend(
     model: Model, factors: Factors, tokens: Float[np.ndarray, "P n E"]
 ) -> Float[np.ndarray, "P O"]:
-    """Return ŷ = Σ_h Σ_m p_h(m) v_h·token_m, divided by the divisor, where the query's token has y = 0.
+    """Return ŷ = Σ_h Σ_m p_h(m) v_h·token_m, divided by the divisor. The query's token has y = 0.
 
-    p_h(m) is the score x_qᵀ W_h token_m or, in softmax attention, the softmax of the scores over m. In a
-    model with ``only_beta``, W_h reads only the inputs of a token, and v_h only the last label.
+    In linear attention, p_h(m) is the score x_qᵀ W_h token_m. In softmax attention, it is the softmax of the
+    scores over m. In a model with ``only_beta``, W_h reads only the inputs of a token, and v_h only the last
+    label.
     """
     w, v = scoring(factors), factors[-1]
     _, dim, read = w.shape
@@ -40,8 +41,8 @@ def predict(
     count, tokens, dim = x.shape
     if y.ndim not in (2, 3) or y.shape[:2] not in ((count, tokens - 1), (count, tokens)):
         takes = "takes the shape (P, T - 1) or (P, T - 1, O), or T labels"
-        raise BadValue("y", f"{takes}, with x.shape {x.shape}, not {y.shape}")
-    labels = numbers("y", y[:, : tokens - 1])  # the answer may be nan
+        raise BadValue("y", f"{takes}, for x of shape {x.shape}, not {y.shape}")
+    labels = numbers("y", y[:, : tokens - 1])  # the last label is not used and may be nan
     labels = labels[..., None] if y.ndim == 2 else labels
     _check(model, weights, sizes, (dim, labels.shape[2]))
     labels = np.pad(labels, [(0, 0), (0, 1), (0, 0)])
@@ -59,13 +60,13 @@ def error(model: Model, weights: Weights, sizes: Sizes, data: Sequences) -> floa
 
 
 def _check(model: Model, weights: Weights, sizes: Sizes, given: Sizes) -> None:
-    """Raise an error that says what to do if these weights cannot predict sequences of the given sizes."""
+    """If these weights cannot predict sequences of the given sizes, raise an error that says what to do."""
     if not (model.linear or model.softmax):
-        other = "is neither linear nor softmax attention; its torch module predicts:"
+        other = "is neither linear nor softmax attention; predict with its torch module,"
         line = f"prediction: {type(model).__name__} {other} iclcore.modules.module(run.model, run.final, O)"
         raise ValueError(line)
     if not weights:
-        raise ValueError("prediction: a CSV file has no weights; save the run by to_npz")
+        raise ValueError("prediction: a CSV file has no weights; save the run with to_npz")
     if given != sizes:
-        takes = "takes the numbers of inputs and outputs of the run, %d and %d, not %d and %d"
+        takes = "must have as many inputs and outputs as the run, %d and %d, not %d and %d"
         raise BadValue("data", takes % (*sizes, *given))

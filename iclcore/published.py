@@ -1,12 +1,12 @@
 """The random numbers of the published code: the same flags and seed give its data and initial weights.
 
-The first paper's code (commit 5bef809) has two random generators, NumPy's legacy one and PyTorch's. A seed
-gives the same numbers only if each generator draws the same things in the same order and precision. This
-module therefore draws in the order of that code, and rounds to float32 as it does.
+The first paper's code (commit 5bef809) uses two random generators, NumPy's legacy generator and PyTorch's. A
+seed gives the same numbers only if each generator draws the same things in the same order and precision. This
+module therefore draws in the order of that code, and rounds to float32 where that code does.
 
-The module needs NumPy alone. The last bits of its numbers then differ from those of PyTorch, which do not
-even agree between processors. Above the edge of stability the last bit decides how a run ends; for such runs
-PyTorch itself can draw and calculate.
+The module needs only NumPy. The last bits of its numbers then differ from PyTorch's, and PyTorch's own last
+bits differ between processors. Above the edge of stability the last bit decides how a run ends. For such
+runs, PyTorch itself can draw and calculate.
 """
 
 from copy import deepcopy
@@ -36,14 +36,14 @@ def sample(
     - ``seed``: the seed of the run, which the published code also uses for the initial weights.
     - ``test``: the number of sequences in each of the test sets, ``tests["in_weight"]`` and
       ``tests["in_context"]``. If it is 0, there are no test sets.
-    - ``torch_bits``: whether PyTorch draws and calculates, so that every bit is that of the published code on
-      the same kind of processor. Otherwise NumPy does, and the numbers differ by a few millionths.
+    - ``torch_bits``: whether PyTorch draws and calculates. The numbers then equal those of the published code
+      in every bit on the same kind of processor. With NumPy, they differ by a few millionths.
 
-    The ``task`` of the result holds the eigenvectors that were drawn; the shared W is only in the labels.
+    The ``task`` of the result holds the drawn eigenvectors. The shared W is only in the labels.
     """
     instance("task", task, RegressionTask)
     if task.basis is not None or task.noise:
-        raise BadValue("task", "takes no basis, covariance or noise in the published code")
+        raise BadValue("task", "takes no basis, covariance or noise in a published draw")
     whole("sequences", sequences)
     checks.seed("seed", seed)
     enough_to_whiten("test", whole("test", test, least=0), task.dim)
@@ -75,7 +75,7 @@ def sample(
             y = generator.normal((count, tokens, task.outputs))
             y[:, -1] = x[:, -1] @ shared
         else:
-            first = int(count * in_context)  # the code rounds down: .29 of 100 is 28
+            first = int(count * in_context)  # that code rounds down: 0.29 of 100 is 28
             own[first:] = shared
             y = library.einsum("ptd,pdo->pto", x, own)
         of = replace(drawn_task, in_context=in_context)
@@ -104,7 +104,7 @@ def _covariance(task: RegressionTask, legacy: np.random.RandomState) -> tuple[Ma
 def _whiten(own: Float[Any, "P D O"], library: Any) -> Float[Any, "P D O"]:
     """Return the vectors, transformed to zero mean and unit unbiased covariance over the sequences.
 
-    NumPy's covariance is in float64, and so is all that follows from it.
+    NumPy computes the covariance, and everything that follows from it, in float64.
     """
     own, white = own - own.mean(0), []
     for o in range(own.shape[2]):
@@ -123,9 +123,9 @@ def _start(
 ) -> Weights:
     """Return the initial weights that the published code gives a model.
 
-    The code draws the data before the weights, so all models share one training set. ``generator`` is in its
-    state between the two. The code first creates every matrix as a torch.nn.Linear, whose default draw it
-    throws away, and then draws each matrix again, some of them twice (``Layer.draws``).
+    The code draws the data before the weights, so all models share one training set. ``generator`` is in the
+    state after the data and before the weights. The code first creates every matrix as a torch.nn.Linear and
+    discards its default weights. It then draws each matrix again, and some of them twice (``Layer.draws``).
     """
     generator, layers = deepcopy(generator), model.layers(dim, outputs)
     for layer in layers:

@@ -1,8 +1,8 @@
 """Type hints for arrays and their shapes, as in ``Float[np.ndarray, "P D"]``.
 
-The hints are jaxtyping's, and the tests check the shapes with them. Where jaxtyping is not installed, the
-shape is only a note beside the class of the array, so NumPy alone is enough to import the core. Type checkers
-always see it so.
+The hints come from jaxtyping, and the tests use them to check shapes. If jaxtyping is not installed, the
+shape is only a comment on the class of the array, so NumPy alone is enough to import the core. Type checkers
+always treat the shape as such a comment.
 """
 
 try:

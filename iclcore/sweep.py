@@ -6,15 +6,16 @@
 - ``Plan`` holds everything that a run depends on, and ``grid`` varies a plan over all combinations of values.
 - ``carry_out(plan, callback=None)`` trains one plan and returns its History.
 - ``sweep(plans, folder, jobs=None, scheduler=None)`` trains the plans whose runs are not in the folder yet,
-  and returns a ``Swept``. It raises BadValue before any work, ClusterLost if the scheduler goes away, and
-  KeyboardInterrupt after Ctrl-C; the messages of the last two say in one line how many runs are kept.
-- ``found(plans, folder)`` returns the runs that the folder holds already, also as a ``Swept``.
+  and returns a ``Swept``. It raises BadValue before any work if a value is wrong, ClusterLost if the
+  scheduler is lost, and KeyboardInterrupt after Ctrl-C. The messages of the last two say in one line how many
+  runs are kept.
+- ``found(plans, folder)`` returns the runs that are already in the folder, also as a ``Swept``.
 - ``executor(jobs, scheduler)`` yields the concurrent.futures executor that a sweep uses.
-- ``distinct`` returns plans by name.
+- ``distinct(plans)`` returns the plans as a dictionary by name.
 
-The folder holds ``table.csv`` and a file ``runs/NAME.npz`` for each run; where pyarrow is installed, it also
-holds ``table.parquet``. NAME is a hash of everything that the run depends on, so a second sweep trains only
-the runs that are missing.
+The folder holds ``table.csv`` and a file ``runs/NAME.npz`` for each run. If pyarrow is installed, the folder
+also holds ``table.parquet``. NAME is a hash of everything that the run depends on, so a second sweep trains
+only the runs that are missing.
 """
 
 import csv
@@ -47,13 +48,13 @@ __all__ = [
     "ClusterLost", "Plan", "Swept", "carry_out", "distinct", "executor", "found", "grid", "sweep",
 ]  # fmt: skip
 
-SUBMITTED = 1000  # most runs that an executor has at a time; a cluster has fewer workers
+SUBMITTED = 1000  # most runs that an executor may hold at a time; a cluster has fewer workers
 ANSWER_SECONDS = 2  # a scheduler has to answer within this time
 LOOK_SECONDS = 0.2  # a sweep checks this often whether Ctrl-C was pressed
 
 
 class ClusterLost(Exception):
-    """The Dask scheduler went away during a sweep."""
+    """The connection to the Dask scheduler was lost during a sweep."""
 
 
 # -- where runs are carried out -------------------------------------------------------------------
@@ -63,9 +64,9 @@ class ClusterLost(Exception):
 def executor(jobs: int | None = None, scheduler: str | None = None) -> Iterator[Executor]:
     """Yield a concurrent.futures executor: ``jobs`` threads, or the workers of a Dask scheduler.
 
-    If no number is given, there are as many threads as the machine has cores. The numerical libraries use no
-    further threads, so results do not depend on the number of cores. An error in the with block cancels the
-    calls that have not started.
+    If no number is given, there are as many threads as the machine has cores. The numerical libraries start
+    no threads of their own, so results do not depend on the number of cores. An error in the with block
+    cancels all calls that have not started.
     """
     if scheduler is not None:
         with _client(scheduler) as client:
@@ -88,18 +89,18 @@ def _client(scheduler: str):
     with needs("cluster"):
         from distributed import Client
 
-    # silent, because the sweep itself says in one line that the scheduler is gone
+    # Dask's loggers are silenced, because the sweep itself says in one line that the scheduler is gone.
     for part in ("client", "batched", "comm"):
         logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
     try:
         return Client(scheduler, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        takes = "takes the address of a Dask scheduler, as tcp://HOST:PORT"
+        takes = "takes the address of a Dask scheduler, such as tcp://HOST:PORT"
         raise BadValue("scheduler", f"{takes}: {error}") from None
 
 
 def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
-    """Carry out a plan on a worker of a cluster and return the same bits as a thread of this process."""
+    """Carry out a plan on a worker of a cluster. The result has the same bits as on this machine."""
     if versions() != wanted:
         raise RuntimeError(f"this worker has other versions, {versions()}")
     if (model := type(plan.model)) not in MODELS.values():
@@ -109,8 +110,8 @@ def _on_worker(wanted: dict[str, str], plan: Plan) -> History:
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(1)  # for as long as the worker lives
-    # Arrays arrive at unaligned addresses, where NumPy adds in another order. Copies are aligned.
+    threadpool_limits(1)  # until the worker ends
+    # Arrays arrive at unaligned addresses, where NumPy adds numbers in another order. Copies are aligned.
     return carry_out(deepcopy(plan))
 
 
@@ -123,8 +124,8 @@ class Swept:
 
     - ``folder``: the path of the folder.
     - ``runs``: the plans by name.
-    - ``rows``: their rows of the table by name, in the same order.
-    - ``reused``: the number of runs that the folder had before.
+    - ``rows``: the rows of the table by name of the plan, in the same order.
+    - ``reused``: the number of runs that were in the folder before the sweep.
     """
 
     folder: Path
@@ -159,14 +160,14 @@ class Swept:
     def table(self) -> dict[str, list]:
         """Return the columns of the table by name, as ``pandas.DataFrame`` takes them.
 
-        The table has a row for each run: its settings, how it ended, its last errors.
+        The table has a row for each run, with its settings, how it ended and its last errors.
         """
         names = dict.fromkeys(column for row in self.rows.values() for column in row)
         return {name: [row.get(name) for row in self.rows.values()] for name in names}
 
 
 def found(plans: Sequence[Plan], folder: str | Path) -> Swept:
-    """Return those runs of the plans that ``folder`` holds already. Nothing is trained or written."""
+    """Return the runs of the plans that are already in ``folder``. Nothing is trained or written."""
     swept = Swept(Path(folder), distinct(plans), {}, 0)
     for name, plan in swept.runs.items():
         with suppress(FileNotFoundError, NotADirectoryError, DamagedFile):
@@ -181,19 +182,19 @@ def sweep(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Swept:
-    """Train those plans whose runs ``folder`` does not hold yet, and write the table of all plans.
+    """Train the plans whose runs are not in ``folder`` yet, and write the table of all plans.
 
-    - ``plans``: the plans, as ``grid`` returns them.
-    - ``folder``: the path of a folder for the table and the runs. It is made if it does not exist.
+    - ``plans``: a list of plans, such as ``grid`` returns.
+    - ``folder``: the path of a folder for the table and the runs. It is created if it does not exist.
     - ``jobs``: the number of threads, by default the number of cores.
-    - ``scheduler``: the address of a Dask scheduler, as ``tcp://HOST:PORT``, whose workers are used instead of
-      threads. The files have the same bytes in both cases.
+    - ``scheduler``: the address of a Dask scheduler, such as ``tcp://HOST:PORT``. The sweep then uses the
+      workers of the scheduler instead of threads. The files have the same bytes in both cases.
 
-    If a run fails or diverges, one line on stderr says so, and the other runs go on. A sweep that ends early
-    for any reason keeps the runs that are done, and the next call goes on from there.
+    If a run fails or diverges, one line on stderr says so, and the other runs continue. If a sweep ends early
+    for any reason, the finished runs are kept, and the next call trains the others.
     """
     swept = found(plans, folder)
-    for leftover in swept.folder.rglob("*.????????.partial"):  # of a sweep that was killed
+    for leftover in swept.folder.rglob("*.????????.partial"):  # from a sweep that was killed
         leftover.unlink(missing_ok=True)
     if missing := [plan for name, plan in swept.runs.items() if name not in swept.rows]:
         _train(missing, swept, jobs, scheduler)
@@ -203,7 +204,7 @@ def sweep(
 
 
 def _write_table(swept: Swept) -> None:
-    """Write table.csv and, where pyarrow is installed, table.parquet."""
+    """Write table.csv and, if pyarrow is installed, table.parquet."""
     columns, text = swept.table(), io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -213,13 +214,13 @@ def _write_table(swept: Swept) -> None:
     try:
         from pyarrow import parquet, table
     except ModuleNotFoundError:
-        path.unlink(missing_ok=True)  # it would show an earlier sweep
+        path.unlink(missing_ok=True)  # an old file would hold the table of an earlier sweep
     else:
         write_whole(path, lambda file: parquet.write_table(table(columns), file))
 
 
 def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | None) -> None:
-    """Train the plans, write each run when it is done, and add its row to ``swept.rows``."""
+    """Train the plans. When a run is done, write its file and add its row to ``swept.rows``."""
     order = {draw: i for i, draw in enumerate(dict.fromkeys(plan.draw for plan in plans))}
     waiting = iter(sorted(plans, key=lambda plan: order[plan.draw]))
     pending: dict[Future, Plan] = {}
@@ -228,8 +229,8 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
     if scheduler is not None:
         task = partial(_on_worker, versions())
     with warnings.catch_warnings(), ExitStack() as stack:
-        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table has the same facts
-        warnings.filterwarnings("ignore", "Sending large graph")  # the user's own sequences
+        warnings.filterwarnings("ignore", module="iclcore.sweep")  # the table says the same
+        warnings.filterwarnings("ignore", "Sending large graph")  # a plan may hold arrays
         pool = stack.enter_context(executor(jobs, scheduler))
         interrupted = stack.enter_context(delayed_interrupt())
         (swept.folder / "runs").mkdir(parents=True, exist_ok=True)
@@ -251,14 +252,14 @@ def _train(plans: list[Plan], swept: Swept, jobs: int | None, scheduler: str | N
         except (KeyboardInterrupt, CancelledError) as error:
             kept = len(swept.rows) - len(swept.ended("failed"))
             of_all = f"{kept} of {len(swept.runs)} runs are kept in {swept.folder}"
-            line = f"{of_all}; run again to go on"
+            line = f"{of_all}; sweep again to continue"
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(line) from None
             raise ClusterLost(f"the Dask scheduler at {scheduler} is gone: {line}") from None
 
 
 def _keep(plan: Plan, future: Future, swept: Swept) -> str:
-    """Write the run of a future and add its row; return a line that says so if it failed or diverged."""
+    """Write the run of a future and add its row. If the run failed or diverged, return a line about it."""
     if error := future.exception():
         row = {"run": plan.name, **plan.row, "ended": "failed"}
         end = f"failed: {type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
-"""Plans for training runs: a plan holds everything that a run depends on.
+"""Plans for training runs. A plan holds everything that a run depends on.
 
-The module also makes grids of plans, and trains one plan.
+This module also makes grids of plans, and can train a single plan.
 """
 
 import hashlib
@@ -30,25 +30,25 @@ from iclcore.trainer import Callback, check_data, train
 from iclcore.versions import PACKAGES, versions
 
 MOST_PLANS = 100_000  # a larger grid is almost certainly a typing error
-# The versions of these packages, which are recorded, determine the code of their classes.
+# Every run records the versions of these packages, which determine the code of their classes.
 VERSIONED = {"iclcore", *PACKAGES, *sys.stdlib_module_names}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that the numbers of a run depend on, apart from versions.
+    """Everything that the numbers of a run depend on, except for versions.
 
-    - ``data``: a task, or the user's own Sequences. Sequences of a task are drawn as in the published code;
-      with the engine "published" PyTorch itself draws them, so that every bit is that of the published code.
-      The errors on the test sets of the user's own Sequences are recorded as "test_NAME".
-    - ``sequences``: how many sequences are drawn. None means infinitely many, on which linear models can be
-      trained.
-    - ``tests``: the number of sequences in each of the two test sets that are drawn too. The errors on them
+    - ``data``: a task, or the user's own Sequences. Sequences of a task are drawn as in the published code.
+      With the engine "published", PyTorch itself draws them, so that they equal those of the published code
+      in every bit. The errors on the test sets of the user's own Sequences are recorded as "test_NAME".
+    - ``sequences``: the number of sequences that are drawn. With None, the run is on infinitely many
+      sequences, which only linear models can be trained on.
+    - ``tests``: the number of sequences in each of the two test sets that are also drawn. The errors on them
       are recorded as "test_in_weight" and "test_in_context".
     - ``seed``: the seed of the sequences and of the initial weights. If no sequences are drawn, it is the
-      seed of the weights alone.
-    - ``values``: whether the history keeps the value weight of each head at every step, which ``train``
-      always records.
+      seed of the weights only.
+    - ``values``: whether the history keeps the value weight of each head at every step. (``train`` itself
+      always records it.)
     - ``model``, ``steps``, ``lr``, ``engine`` and ``optimizer``: as for ``train``.
     """
 
@@ -83,9 +83,9 @@ class Plan:
             if self.data.in_context == 1:
                 checks.enough_to_whiten("sequences", self.sequences, self.data.dim)
         elif self.tests:
-            raise BadValue("tests", "takes 0 if the published code draws no sequences")
+            raise BadValue("tests", "takes 0 if no sequences are drawn from a task")
         elif self.own_data and self.sequences != Plan.sequences:
-            raise BadValue("sequences", "goes with a task, from which this many are drawn")
+            raise BadValue("sequences", "is only for a task; these data have a fixed number")
         elif self.own_data:
             check_data(self.model, self.data, test_sets(self.data), engine)
         elif task and RegressionTask not in ENGINES[engine].data:
@@ -108,13 +108,13 @@ class Plan:
 
     @property
     def draw(self) -> tuple:
-        """Everything that the drawn sequences depend on; plans with equal values share one draw."""
+        """Everything that the drawn sequences depend on. Plans with equal values share one draw."""
         torch_bits = self.engine == "published"
         return self.data, self.sequences, self.seed, self.tests, torch_bits
 
     @property
     def settings(self) -> dict:
-        """The settings of the plan's history: task, model and optimizer by class name, numbers by name."""
+        """The settings in the history: task, model and optimizer by class name, numbers by their names."""
         names = ("sequences", "tests", "steps", "lr", "seed", "values", "engine")
         numbers = {name: getattr(self, name) for name in names}
         if self.own_data:
@@ -128,7 +128,7 @@ class Plan:
     def row(self) -> dict:
         """The settings as one row of a table. Its ``seed`` is that of the plan, not that of the task.
 
-        The user's own sequences have their name, if they have one, in the column ``data``.
+        For the user's own sequences, the column ``data`` holds their name or, without a name, their digest.
         """
         row = {"model": type(self.model).__name__, "optimizer": type(self.optimizer).__name__}
         settings = self.settings
@@ -142,16 +142,16 @@ class Plan:
 
     @cached_property
     def name(self) -> str:
-        """A hash of the settings, of the versions and of the code of classes that no version covers."""
+        """A hash of the settings, the versions, and the code of those classes that no version covers."""
         made_by = {name: version for name, version in versions().items() if name != "python"}
         text = json.dumps([self.settings, made_by, _foreign_code(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _with_plain_numbers(value: Any, declared: Any) -> Any:
-    """Return a value, or a dataclass with all its fields, with Python's numbers instead of NumPy's.
+    """Return the value with Python's numbers instead of NumPy's, also in the fields of a dataclass.
 
-    A whole number becomes a float if the field is declared as a float, so that lr=1 and lr=1.0 are the same
+    If a field is declared as a float, a whole number becomes a float, so that lr=1 and lr=1.0 are the same
     run.
     """
     if isinstance(value, Model | RegressionTask | Optimizer):
@@ -163,10 +163,10 @@ def _with_plain_numbers(value: Any, declared: Any) -> Any:
 
 
 def _foreign_code(plan: Plan) -> list[str]:
-    """Return the source code of those classes of the plan, and of their bases, that no version covers.
+    """Return the source code of the plan's classes and their bases, as far as no version covers them.
 
-    The torch module of the model is one of these classes. It can be registered only if ``iclcore.modules``
-    has been imported.
+    The torch module of the model is one of these classes. A module can be registered only after
+    ``iclcore.modules`` has been imported.
     """
     modules = sys.modules.get("iclcore.modules")
     classes = [type(plan.model), type(plan.task), modules and modules.MODULES.get(type(plan.model))]
@@ -174,9 +174,9 @@ def _foreign_code(plan: Plan) -> list[str]:
     return [_source(base) for base in bases if base.__module__.split(".")[0] not in VERSIONED]
 
 
-@cache  # editing the file does not change a loaded class, and reloading it makes a new class
+@cache  # editing a file does not change a loaded class, and reloading the file makes a new class
 def _source(foreign: type) -> str:
-    """Return the source of a class or, if it cannot be read, a random text, so that no old run is reused."""
+    """Return the source of a class. If it cannot be read, a random text prevents that a run is reused."""
     try:
         return inspect.getsource(foreign)
     except (OSError, TypeError):
@@ -184,11 +184,11 @@ def _source(foreign: type) -> str:
 
 
 def grid(plan: Plan, **axes: Collection) -> list[Plan]:
-    """Return a copy of a plan for every combination of values; the last name varies fastest.
+    """Return a copy of a plan for every combination of values. The last name varies fastest.
 
-    - ``plan``: the plan that all of them start from.
-    - ``axes``: lists of values by name, such as ``seed=range(8)``. Each name is looked up among the fields of
-      the plan, then of its model, then of its task.
+    - ``plan``: the plan that is copied.
+    - ``axes``: lists of values by name, such as ``seed=range(8)``. Each name is looked up first in the fields
+      of the plan, then in those of its model, then in those of its task.
     """
     parts = {"plan": plan, "model": plan.model} | ({} if plan.own_data else {"data": plan.data})
     owners = {}
@@ -196,10 +196,10 @@ def grid(plan: Plan, **axes: Collection) -> list[Plan]:
         found = [owner for owner, part in parts.items() if name in part.__dataclass_fields__]
         if not found:
             names = ", ".join(type(part).__name__ for part in parts.values())
-            raise BadValue(name, f"is no parameter of {names}")
+            raise BadValue(name, f"is not a parameter of {names}")
         owners[name] = found[0]
         if found[0] in axes:
-            raise BadValue(name, f"goes without {found[0]}, which it is a part of")
+            raise BadValue(name, f"is part of {found[0]}, which varies already")
         if isinstance(values, str) or not isinstance(values, Collection) or not len(values):
             raise BadValue(name, f"takes a list of values in a grid, not {checks.shown(values)}")
     if (count := prod(map(len, axes.values()))) > MOST_PLANS:
@@ -216,7 +216,7 @@ def grid(plan: Plan, **axes: Collection) -> list[Plan]:
 
 
 def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
-    """Return the plans by name, or raise BadValue if there are none or if two have the same name."""
+    """Return the plans by name. Raise BadValue if there are none or if two have the same name."""
     by_name = {plan.name: plan for plan in plans}
     if len(by_name) < len(plans) or not plans:
         raise BadValue("plans", "takes at least one run, and each run once")
@@ -224,20 +224,20 @@ def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
 
 
 def training_data(plan: Plan) -> Sequences | RegressionTask:
-    """Return the data that a plan trains on: its own, or what is drawn as in the published code."""
+    """Return the data that a plan trains on: its own data, or sequences drawn as in the published code."""
     return _published_draw(plan.draw) if plan.drawn else plan.data
 
 
 def test_sets(data: Sequences | RegressionTask) -> dict[str, Sequences]:
-    """Return the test sets of the data by the names under which a plan records the errors on them."""
+    """Return the test sets of the data, by the names that their errors have in the history of a plan."""
     tests = data.tests if isinstance(data, Sequences) else {}
     return {f"test_{name}": sequences for name, sequences in tests.items()}
 
 
 def carry_out(plan: Plan, callback: Callback | None = None) -> History:
-    """Train a plan and return its history, with the plan's settings and the floor of the loss.
+    """Train a plan and return its history, which holds the plan's settings and the floor of the loss.
 
-    ``callback`` is that of ``train``.
+    ``callback`` is the parameter of ``train``.
     """
     data = training_data(plan)
     seed = None if plan.drawn else plan.seed
@@ -254,10 +254,10 @@ _lock = Lock()
 
 
 def _published_draw(draw: tuple) -> Sequences:
-    """Return the published draw for ``Plan.draw``; plans that share a draw have it drawn only once.
+    """Return the published draw for ``Plan.draw``. Plans that share a draw do not draw it again.
 
-    Threads that need the same draw wait until the first of them has it. Different draws can be made at the
-    same time.
+    If several threads need the same draw, one makes it and the others wait. Different draws can be made at
+    the same time.
     """
     with _lock:
         shared = _shared_draw(draw)
@@ -267,6 +267,6 @@ def _published_draw(draw: tuple) -> Sequences:
     return shared.sequences
 
 
-@lru_cache(maxsize=2)  # few are enough, because a sweep starts all runs of one draw in a row
+@lru_cache(maxsize=2)  # two draws are enough, because a sweep starts all runs of one draw in a row
 def _shared_draw(draw: tuple) -> SimpleNamespace:
     return SimpleNamespace(lock=Lock(), sequences=None)

@@ -1,7 +1,7 @@
 """In-context regression tasks, and sequences drawn from them.
 
-A sequence shows N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q; the answer is y_q = Wᵀ x_q.
-A model sees it as a matrix of T = N + 1 tokens (x, y), in which the query's y is set to zero.
+A sequence has N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q. The answer is y_q = Wᵀ x_q. A model
+sees the sequence as a matrix of T = N + 1 tokens (x, y), in which the query's y is set to zero.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,24 +27,24 @@ DIVISORS = ("one", "context", "tokens")
 
 
 def divide_by(divisor: str, tokens: int) -> int:
-    """Return the number by which a model divides its sum over ``tokens`` tokens (the query included).
+    """Return the number by which a model divides its sum over ``tokens`` tokens, including the query.
 
-    ``one`` is the convention of the published code, ``context`` is the 1/N of the paper, and ``tokens`` is
-    what the published code does with ``--vary_len``.
+    "one" is the convention of the published code, "context" is the 1/N of the paper, and "tokens" is the
+    convention of the published code with ``--vary_len``.
     """
     checks.choice("divisor", divisor, DIVISORS)
     return {"one": 1, "context": tokens - 1, "tokens": tokens}[divisor]
 
 
 def only_sequences(name: str, value: Any) -> "Sequences":
-    """Check that the value is Sequences; for a task, the error says how to get some."""
+    """Check that the value is Sequences. If it is a task, the error says how to draw sequences from it."""
     if isinstance(value, RegressionTask):
-        raise BadValue(name, "takes Sequences, as task.sample(5000) draws them, not the task")
+        raise BadValue(name, "takes Sequences, such as task.sample(5000), not the task")
     return checks.instance(name, value, Sequences)
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """Return the array itself if nobody can change it, else a read-only copy."""
+    """Return the array itself if it cannot be changed, else a read-only copy."""
     if array.flags.writeable or getattr(array.base, "flags", array.flags).writeable:
         array = array.copy(order="K")
         array.flags.writeable = False
@@ -57,16 +57,16 @@ class Sequences:
 
     - ``x``: the inputs, (P, T, D).
     - ``y``: the labels, (P, T, O), or (P, T) for one output. A model never sees the label of the query.
-    - ``every_length``: whether the loss is the mean over the prefixes of 2, 3, … T tokens, each with its last
-      token as query. Otherwise only the whole sequence counts.
+    - ``every_length``: whether the loss is the mean over the prefixes of 2, 3, … T tokens, each of which has
+      its last token as query. Otherwise the loss is that of the whole sequences.
     - ``task``: the task that the sequences were drawn from, if it is known.
     - ``name``: a name for the table of a sweep.
-    - ``starts``: a function that returns the initial weights of a model. Sequences that were drawn as in the
-      published code have one.
-    - ``tests``: held-out sequences by name; a ``Plan`` records the errors on them too.
+    - ``starts``: a function that returns the initial weights of a model. Only sequences that were drawn as in
+      the published code have such a function.
+    - ``tests``: held-out sequences by name. A ``Plan`` records the errors on them too.
 
-    Lists and integers become arrays of floats. The arrays are read-only copies, because their averages and a
-    digest of them are cached.
+    Lists and integers become arrays of floats. The arrays are read-only copies, because their averages and
+    their digest are cached.
     """
 
     x: np.ndarray | Any  # Any, because a list may be given; the field is an array
@@ -96,7 +96,7 @@ class Sequences:
         return len(self.x)
 
     def __repr__(self) -> str:
-        """Return the shapes, and what the sequences were drawn from."""
+        """Return the shapes and the task that the sequences were drawn from."""
         of = f" of {self.task}" if self.task else ""
         shapes = f"x {self.x.shape}, y {self.y.shape}"
         return f"Sequences({shapes}, every_length={self.every_length}){of}"
@@ -113,7 +113,7 @@ class Sequences:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of the numbers, their shapes and their precision, but not of the test sets."""
+        """A digest of the numbers, shapes and precision. The test sets are not part of it."""
         digest = sha256(f"{self.every_length}".encode())
         for array in (self.x, self.y):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -125,12 +125,12 @@ class Sequences:
 
     @property
     def lengths(self) -> range:
-        """The lengths, in tokens with the query included, over which the loss is averaged."""
+        """The lengths over which the loss is averaged, in tokens including the query."""
         tokens = self.x.shape[1]
         return range(2 if self.every_length else tokens, tokens + 1)
 
     def prefixes(self) -> Iterator[tuple[Float[np.ndarray, "P n E"], Float[np.ndarray, "P O"]]]:
-        """Yield, for each length, the tokens with the query's y set to zero, and the true y of the query."""
+        """For each length, yield the tokens with the query's y set to zero, and the query's true y."""
         for n in self.lengths:
             tokens = np.concatenate([self.x[:, :n], self.y[:, :n]], axis=2)
             tokens[:, -1, self.x.shape[2] :] = 0
@@ -141,18 +141,18 @@ class Sequences:
 class RegressionTask:
     """Linear regression in context: inputs x ~ N(0, Λ), labels y = Wᵀ x, and one W for each sequence.
 
-    - ``dim``: the dimension D of the inputs. By default it is the number of eigenvalues that are given, or 4.
+    - ``dim``: the dimension D of the inputs. The default is the number of eigenvalues in ``spectrum``, or 4.
     - ``context``: the number N of labelled examples in a sequence.
     - ``outputs``: the dimension O of the labels.
-    - ``spectrum``: the eigenvalues of Λ, or the name of a law, by which they add up to 1: "linear" (they are
-      proportional to D, …, 2, 1), "power" (to 1, 1/2, …, 1/D) or "white" (all are equal).
+    - ``spectrum``: the eigenvalues of Λ, or the name of a law: "linear" (proportional to D, …, 2, 1), "power"
+      (proportional to 1, 1/2, …, 1/D) or "white" (all equal). The eigenvalues of a law add up to 1.
     - ``in_context``: the fraction of the sequences that have their own W ~ N(0, I). The others share one W of
       norm √D, which a model can memorise (in-weight learning). The value 0 is an exception: the labels of
       the context are then noise, and only the answer comes from the shared W.
     - ``every_length``: whether the loss is a mean over all context lengths up to N; see ``Sequences``.
-    - ``seed``: the seed of the eigenvectors and of the shared W. The sequences depend on it too.
-    - ``basis``: the eigenvectors of Λ as columns, in the order of the eigenvalues. By default they are drawn,
-      or they are the axes if the spectrum is "white".
+    - ``seed``: the seed of the eigenvectors and of the shared W. The sequences also depend on it.
+    - ``basis``: the eigenvectors of Λ as columns, in the order of the eigenvalues. By default they are drawn
+      or, if the spectrum is "white", they are the axes.
     - ``noise``: the variance σ² of the noise that is added to every label, the answer included.
     """
 
@@ -210,12 +210,12 @@ class RegressionTask:
 
     @property
     def lengths(self) -> range:
-        """The lengths, in tokens with the query included, over which the loss is averaged."""
+        """The lengths over which the loss is averaged, in tokens including the query."""
         return range(2 if self.every_length else self.context + 1, self.context + 2)
 
     @property
     def eigenvalues(self) -> Vector:
-        """The eigenvalues λ_1 ≥ … ≥ λ_D: those of a law add up to 1, and given ones are not rescaled."""
+        """The eigenvalues λ_1 ≥ … ≥ λ_D. Those of a law add up to 1; given eigenvalues are not rescaled."""
         if not isinstance(self.spectrum, str):
             return np.array(self.spectrum)
         order = np.arange(1, self.dim + 1)
@@ -224,7 +224,7 @@ class RegressionTask:
 
     @cached_property
     def eigenvectors(self) -> Matrix:
-        """The eigenvectors e_1 … e_D as columns: given, or axes (white inputs), or drawn from ``seed``."""
+        """The eigenvectors e_1 … e_D as columns: those of ``basis``, the axes, or drawn from ``seed``."""
         if self.basis is not None:
             basis = np.array(self.basis)
         elif self.spectrum == "white":
@@ -247,14 +247,14 @@ class RegressionTask:
 
     @property
     def shared(self) -> Float[np.ndarray, "D O"]:
-        """The W that all sequences without their own W share; its Frobenius norm is √D."""
+        """The W of all sequences that have no W of their own. Its Frobenius norm is √D."""
         w = self._rng("shared").standard_normal((self.dim, self.outputs))
         return w * np.sqrt(self.dim) / np.linalg.norm(w)
 
     def sample(self, sequences: int, seed: int = 0) -> Sequences:
         """Return independent sequences of the task.
 
-        - ``sequences``: their number P.
+        - ``sequences``: the number P of sequences.
         - ``seed``: the seed of the inputs, of each sequence's own W, and of the noise.
         """
         return next(self.batches(sequences, seed))
@@ -262,8 +262,8 @@ class RegressionTask:
     def batches(self, sequences: int, seed: int = 0) -> Iterator[Sequences]:
         """Yield batches of ``sequences`` sequences without end; the first is ``sample(sequences, seed)``.
 
-        There are separate random generators for the inputs, the task matrices, the labels that are pure
-        noise, and the errors that are added to labels.
+        The inputs, the task matrices, the labels that are pure noise, and the errors that are added to labels
+        have separate random generators.
         """
         whole("sequences", sequences)
         whole("seed", seed, least=0)
@@ -274,7 +274,7 @@ class RegressionTask:
         while True:
             x = inputs.standard_normal((sequences, tokens, self.dim)) @ root
             w = tasks.standard_normal((sequences, self.dim, self.outputs))
-            w[round(sequences * self.in_context) :] = shared  # round: 100 * .29 is below 29
+            w[round(sequences * self.in_context) :] = shared  # round, because 100 * 0.29 < 29
             y = x @ w
             if self.noise:
                 y += np.sqrt(self.noise) * errors.standard_normal(y.shape)

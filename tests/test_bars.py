@@ -1,4 +1,4 @@
-"""A long run shows a bar with its loss, and only where somebody can see it."""
+"""A long run shows a progress bar with its loss, but only where somebody can see the bar."""
 
 import sys
 import threading
@@ -19,7 +19,7 @@ class Terminal(StringIO):
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch):
-    """A bar appears whatever work takes, and although the book's package has been imported."""
+    """Bars appear at once, even if the book's package has set TQDM_DISABLE."""
     monkeypatch.setattr(bars, "DELAY", 0)
     monkeypatch.delenv("TQDM_DISABLE", raising=False)
 
@@ -37,10 +37,10 @@ def run():
 def test_the_bar_shows_the_loss():
     text = shown(run)
     assert "/300 [" in text and f"steps/s, loss {run().loss[0]:.4g}]" in text
-    assert text.endswith("\r")  # the bar is taken away
+    assert text.endswith("\r")  # the bar is removed
 
 
-def test_the_second_paper_has_it_too():
+def test_runs_of_the_second_paper_show_a_bar_too():
     task = MultiTask((2, 2), 10)
     start = aligned_start(task, 2)
     text = shown(lambda: train_spectral(task, *start, ((0.1, 0.05),), batch=8))

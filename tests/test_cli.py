@@ -1,4 +1,4 @@
-"""The command line, as a process where the process matters."""
+"""The command line. It is called as a separate process only where this matters."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ PUBLISHED = (
     "--model attnS --head 5 --init 1e-2 --epoch 10001 --lr 0.02 --show",
     *(
         f"--model attnS --head 9 --KQ_dim {r} --in_dim 8 --seq_len 32 --init 5e-3 "
-        "--trainset_size 2000 --epoch 20001 --lr 0.02"  # at 80,000 in the bench
+        "--trainset_size 2000 --epoch 20001 --lr 0.02"  # the benchmarks use 80,000
         for r in (8, 4, 2, 1)
     ),
     *(
@@ -76,7 +76,7 @@ def test_engines_give_one_curve(in_folder):
     for engine in ("moments", "autograd"):
         assert main(shlex.split(f"train --engine {engine} --save {engine}.csv {SMALL}")) == 0
     fast, slow = (History.from_csv(f"{engine}.csv") for engine in ("moments", "autograd"))
-    # float64, losses of at most 1: thousands of roundings
+    # in float64, for losses of at most 1: a tolerance of thousands of roundings
     np.testing.assert_allclose(fast.loss, slow.loss, rtol=0, atol=1e-12)
 
 
@@ -96,16 +96,16 @@ BAD = [
     ("--epoch 0", "--epoch", "at least 1"),
     ("--engine moments --in_dim 40", "--engine", "at most 8,000 features"),
     ("--init -1", "--init", "above 0"),
-    ("--save nowhere/f.csv", "--save", "folder to write in"),
-    ("--save /proc/f.csv", "--save", "folder to write in"),
-    ("--json .", "--json", "folder to write in"),
+    ("--save nowhere/f.csv", "--save", "writable folder"),
+    ("--save /proc/f.csv", "--save", "writable folder"),
+    ("--json .", "--json", "writable folder"),
     ("--seed 4294967296", "--seed", "below 2^32"),
     ("--save a.csv --json ./a.csv", "--json", "a file of its own"),
     ("--save a.csv --json a.png --show", "--show", "a file of its own"),
     ("--save a.png", "--save", "ends in .csv or .npz, not 'a.png'"),
-    ("--fish", "--fish", "no flag of this command"),
+    ("--fish", "--fish", "is not a flag of this command"),
     ("--epochs 5", "--epochs", "did you mean --epoch?"),
-    ("--steps 5", "--steps", "did you mean --epoch?"),  # its name in Python
+    ("--steps 5", "--steps", "did you mean --epoch?"),  # the name in Python
     ("--learning-rate 5", "--learning-rate", "did you mean --lr?"),
     ("--dim 5", "--dim", "did you mean --in_dim?"),
     ("--n_heads 5", "--n_heads", "did you mean --heads?"),
@@ -119,8 +119,8 @@ BAD = [
     ("--model mlp --cubic_feat --softmax", "--model", "without"),
     ("--white_cov --spectrum power", "--white_cov", "not allowed with"),
     ("--softmax --engine moments", "--engine", "linear models"),
-    ("--optimizer adam --momentum 0.9", "--momentum", "goes with --optimizer sgd"),
-    ("--tasks 3", "--tasks", "no flag of this command"),
+    ("--optimizer adam --momentum 0.9", "--momentum", "is only for --optimizer sgd"),
+    ("--tasks 3", "--tasks", "is not a flag of this command"),
     ("--model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
     ("--model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
     ("--model multihead --dims 10,0", "--dims", "at least 1"),
@@ -134,11 +134,11 @@ BAD = [
     ("--model multihead --start published --signal 1", "--signal", "--start published"),
     ("--model multihead --start published --width 40", "--width", "--start published"),
     ("--model multihead --start published --engine spectral", "--engine", "--start published"),
-    ("--model multihead --lr 0.01", "--lr", "goes with --epoch"),
+    ("--model multihead --lr 0.01", "--lr", "needs --epoch"),
     ("--model multihead --epoch 10 --lr 0", "--lr", "above 0"),
-    ("--model multihead --rank 2", "--rank", "no flag of this command"),
+    ("--model multihead --rank 2", "--rank", "is not a flag of this command"),
     ("--model multihead --engine moments", "--engine", "invalid choice"),
-    ("--model multihead --json .", "--json", "folder to write in"),
+    ("--model multihead --json .", "--json", "writable folder"),
 ]  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def test_the_help_shows_what_can_be_done_and_its_examples_run(in_folder, monkeyp
         "--model attnS --data own.npz --vary_len --lr 0.01",
     ],
 )
-def test_a_saved_run_is_run_again_with_other_flags(flags, in_folder):
+def test_a_saved_run_is_repeated_with_other_flags(flags, in_folder):
     data = RegressionTask(dim=3, context=7).sample(60, 1)
     np.savez("own.npz", x=data.x, y=data.y)
     also = "--data own.npz" if "--data" in flags else ""
@@ -189,7 +189,7 @@ def test_a_saved_run_is_run_again_with_other_flags(flags, in_folder):
     assert changed.settings == other.settings and changed.loss.tobytes() == other.loss.tobytes()
 
 
-def test_a_run_that_cannot_be_run_again_is_refused(in_folder, capsys):
+def test_a_run_that_cannot_be_repeated_is_refused(in_folder, capsys):
     task, model = RegressionTask(dim=3, context=7), SeparateAttention(heads=2)
     data = Sequences(*(getattr(task.sample(60, 1), name) for name in "xy"))
     train(model, data, 3, 0.01).to_csv("python.csv")
@@ -205,8 +205,8 @@ def test_a_run_that_cannot_be_run_again_is_refused(in_folder, capsys):
     line = "train --model multihead --engine spectral --lr 0.1 --epoch 2 --save m.csv"
     assert main(line.split()) == 0
     capsys.readouterr()
-    files = {name: "takes a run that train" for name in ("python.csv", "m.csv", "context.npz")}
-    files |= {f"{name}.npz": "takes a run that train" for name in ("basis", "noise", "beta")}
+    files = {name: "takes a run of train" for name in ("python.csv", "m.csv", "context.npz")}
+    files |= {f"{name}.npz": "takes a run of train" for name in ("basis", "noise", "beta")}
     for file, says in (
         files | {"own.npz": "--data: is needed", "none.csv": "No such file"}
     ).items():
@@ -250,7 +250,7 @@ GRIDS = [
     ("seed=0:99999 heads=1:999", "--grid", "from 1 to 100,000 runs, not 99,799,002"),
     ("seed=1 seed=2", "--grid", "also given elsewhere"),
     ("epoch=1,2", "--grid", "also given elsewhere"),
-    ("rank=1,2", "--rank", "goes with --model attnS, not attnM, with --rank=2"),
+    ("rank=1,2", "--rank", "is only for --model attnS, not attnM, in the run --rank=2"),
     ("heads=1,x", "--heads", "invalid int value: 'x'"),
 ]
 
@@ -267,11 +267,11 @@ def test_a_wrong_grid_is_refused_before_any_run(grid, named, says, in_folder, ca
 def test_a_grid_without_its_quotes_is_recognised(in_folder, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["sweep", "--out", "out", "--model", "attnS", "--grid", "rank=1,2", "seed=0:4"])
-    assert "--grid: takes quotes around all of it; 'seed=0:4' is outside" in capsys.readouterr().err
+    assert "--grid: needs quotes around all of it; 'seed=0:4' is outside" in capsys.readouterr().err
 
 
 def test_own_arrays(in_folder, capsys):
-    """The command line, a sweep and Python train on them alike."""
+    """The command line, a sweep and Python give the same run on a user's own arrays."""
     data = RegressionTask(dim=3, context=7).sample(60, 1)
     np.savez("own.npz", x=data.x, y=data.y[:, :, 0], more=np.arange(3))
     model, flags = (
@@ -290,7 +290,7 @@ def test_own_arrays(in_folder, capsys):
 
 
 def test_own_arrays_with_a_held_out_set(in_folder, capsys):
-    """Its errors are recorded, drawn and in the table, where the files stand by name."""
+    """The errors on this set are recorded, drawn and in the table, which shows the names of the files."""
     task = RegressionTask(dim=3, context=7)
     for seed, name in enumerate(("a", "b", "later")):
         data = task.sample(60, seed)
@@ -309,9 +309,9 @@ def test_own_arrays_with_a_held_out_set(in_folder, capsys):
     capsys.readouterr()
     np.savez("wide.npz", x=np.ones((5, 4, 2)), y=np.ones((5, 4)))
     for line, named in (
-        ("--test later.npz", "--test: goes with --data"),
+        ("--test later.npz", "--test: is only for --data"),
         ("--data a.npz --test none.npz", "--test: takes an npz file with arrays x and y: "),
-        ("--data a.npz --test wide.npz", "--test: takes arrays with D = 3 and O = 1, as those"),
+        ("--data a.npz --test wide.npz", "--test: takes arrays with D = 3 and O = 1, as in"),
         ("--data a.npz --test b.npz --save b.npz --force", "--save: takes a file of its own"),
     ):
         with pytest.raises(SystemExit, match="2"):
@@ -321,7 +321,7 @@ def test_own_arrays_with_a_held_out_set(in_folder, capsys):
 
 
 @pytest.mark.parametrize("model", ["attnM", "attnS --heads 2 --rank 2", "attnS --softmax"])
-def test_arrays_without_a_rate_are_offered_one_that_is_taken(model, in_folder, capsys):
+def test_for_arrays_without_a_rate_a_rate_is_suggested_that_works(model, in_folder, capsys):
     data = RegressionTask(dim=2, context=5).sample(30, 1)
     np.savez("own.npz", x=data.x, y=7 * data.y)
     for command in ("train", "sweep --out out --grid seed=1"):
@@ -329,7 +329,7 @@ def test_arrays_without_a_rate_are_offered_one_that_is_taken(model, in_folder, c
         with pytest.raises(SystemExit, match="2"):
             main(shlex.split(line))
         said = capsys.readouterr().err
-        rate = re.search(r"argument --lr: is needed with --data; with (\S+) the loss", said)[1]
+        rate = re.search(r"argument --lr: is needed with --data; with --lr (\S+),", said)[1]
         assert said.count("\n") == 1
         assert main([*shlex.split(line), f"--lr={rate}"]) == 0 and not capsys.readouterr().err
     assert main(shlex.split("train --data own.npz --optimizer adam --epoch 3")) == 0
@@ -374,8 +374,8 @@ def test_bad_arrays_are_refused_in_one_line(in_folder, capsys):
     assert sorted(in_folder.iterdir()) == before
 
 
-def test_a_refusal_loads_no_library_that_takes_long(in_folder):
-    """So that it comes at once: torch, numba, scipy and matplotlib take up to seconds."""
+def test_a_refusal_loads_no_slow_library(in_folder):
+    """A refusal should be immediate, but torch, numba, scipy and matplotlib can take seconds to load."""
     script = """
 import contextlib, io, json, sys
 from iclcore.cli import main
@@ -389,7 +389,7 @@ for line in json.load(sys.stdin):
     assert not heavy, (line, heavy)
 """
     lines = [["train", *shlex.split(flags)] for flags, *_ in BAD if "multihead" not in flags]
-    lines = [line for line in lines if "--show" not in line]  # which looks whether it can draw
+    lines = [line for line in lines if "--show" not in line]  # --show imports matplotlib
     lines += [["sweep", "--out", "out", "--epoch", "5", "--grid", grid] for grid, *_ in GRIDS[:3]]
     lines += [["--fish"], ["theory", "--softmax"], ["theory", "--rank", "2"]]
     done = subprocess.run(
@@ -426,7 +426,7 @@ def test_a_wrong_flag_of_theory_is_refused(flags, named, says, capsys):
 
 
 def test_theory_to_the_end_of_all_time(capsys):
-    """Times beyond all ends, the last step exactly, and no number that is none."""
+    """Very long times give finite numbers, and the last step is exact."""
     line = "theory --white_cov --epoch 9223372036854775807 --lr 3e38 --init 1e-150"
     assert main(line.split()) == 0
     rows = [row.split(",") for row in capsys.readouterr().out.splitlines()[2:]]
@@ -459,7 +459,7 @@ def test_multihead(in_folder, capsys):
         assert (
             len(history.loss) == 400 and history.settings["seed"] == 1 and history.engine == engine
         )
-        # most of what a head learns of its task, and of the others hardly more than at its start
+        # each head has learned most of its own task, and hardly anything of the others
         done = history.series["omega"][-1] * history.series["mu"][-1]
         assert done.diagonal().min() > 0.6 and np.abs(done[~np.eye(3, dtype=bool)]).max() < 0.1
         task = json.loads((in_folder / f"{engine}.json").read_text())["settings"]["MultiTask"]
@@ -482,7 +482,7 @@ def test_multihead_divergence_keeps_the_curve(engine, in_folder, capsys):
 
 @pytest.mark.parametrize("flags", mostly_slow(["--engine autograd", "--softmax"], "--softmax"))
 def test_an_interrupted_run_saves_its_curve(flags, in_folder):
-    """Ctrl-C ends it between two steps, also of compiled ones."""
+    """Ctrl-C ends a run between two steps, also in compiled loops."""
     flags = f"train --model attnS {flags} --trainset_size 300 --epoch 1000000 --save i.csv"
     script = (
         "import sys\n"
@@ -509,14 +509,14 @@ def test_an_interrupted_run_saves_its_curve(flags, in_folder):
     assert len(History.from_csv("i.csv").loss) > 10
 
 
-def test_a_loss_that_rises_is_said_in_one_line(in_folder, capsys):
-    """On a published draw the line offers the authors' own operations."""
+def test_a_rising_loss_is_reported_in_one_line(in_folder, capsys):
+    """On a published draw, the line suggests the engine with the authors' own operations."""
     flags = "train --softmax --init 1 --head_num 3 --seed 3 --lr 2 --epoch 6 --trainset_size 300"
     for engine, offered in (("auto", True), ("published", False)):
         assert main(shlex.split(f"{flags} --engine {engine}")) == 0
         said = capsys.readouterr().err
         assert said.count("\n") == 1 and "the loss rises at step " in said
-        assert ("--engine published goes on" in said) == offered
+        assert ("--engine published continues" in said) == offered
 
 
 def test_theory(in_folder, capsys):
@@ -535,7 +535,7 @@ def test_theory(in_folder, capsys):
 
 
 def rows_of(line, capsys):
-    """By quantity its rows: index, step, value."""
+    """Return the rows (index, step, value) of each quantity."""
     assert main(shlex.split(line)) == 0
     found = {}
     for row in capsys.readouterr().out.splitlines()[2:]:
@@ -566,12 +566,12 @@ def test_theory_says_where_the_run_of_its_flags_ends(flags, model, outputs, lear
     task = RegressionTask(dim=3, context=7, outputs=outputs)
     start = replace(model, init=0.3).start(3, outputs, seed=1)
     run = train(model, task, 6000, 0.2 * stable_rate(task, model), start=start)
-    # at the end a descent forgets its start in units of 1/(rate b_3), 100 of which it has
+    # the start is forgotten with the time constant 1/(rate b_3), and the run is 100 times as long
     assert run.loss[-1] == pytest.approx(float(found["plateau_loss"][-1][2]), abs=1e-9)
 
 
 def test_theory_has_the_levels_of_heads_that_read_one_label(capsys):
-    """Of two outputs a head learns one alone, if it is the label that its key reads."""
+    """With two outputs, a head learns only the output whose label its key reads."""
     found = rows_of("theory --model attnS --heads 3 --out_dim 2 --in_dim 3 --seq_len 8", capsys)
     levels = {index: float(value) for index, _, value in found["plateau_loss"]}
     assert sorted(levels) == [0, 0.5, 1, 1.5, 2, 2.5, 3]
@@ -592,7 +592,7 @@ def test_theory_has_the_levels_of_heads_that_read_one_label(capsys):
 
 
 def test_the_course_of_a_loss_is_that_of_the_model(capsys):
-    """Of two outputs the MLP learns one, merged heads both, in a time that is longer by √2 than for one."""
+    """Of two outputs, the MLP learns one. Merged heads learn both, in √2 times the time for one output."""
     task, lr = RegressionTask(dim=3, context=7, outputs=2, spectrum="white"), 5e-3
     for name, model in {
         "attnM": MergedAttention(8, 1e-3),
@@ -607,11 +607,11 @@ def test_the_course_of_a_loss_is_that_of_the_model(capsys):
         else:
             u = np.trace(start["first"].reshape(8, 3, 3), axis1=1, axis2=2) / np.sqrt(3)
             c0 = np.sum((u + start["second"][0, 1]) ** 2) / 4
-        size = np.sqrt(8e-6 / 2 / c0)  # the formula has the mean over starts
+        size = np.sqrt(8e-6 / 2 / c0)  # the formula uses the mean over starts
         start = {key: size * each for key, each in start.items()}
         loss = train(model, task, 1601, lr, start=start).loss[steps.astype(int)]
-        # Euler's steps are late by lr/2 times the logarithm by which the weights grow, here less than 8,
-        # and the parts of the start that decay are in the loss as squares, 2 · 8 · 13 of them
+        # Euler's steps lag by lr/2 times the logarithm of the growth of the weights, which is below 8 here.
+        # The parts of the start that decay add their squares to the loss; there are 2 · 8 · 13 of them.
         late = 4 * lr * np.abs(np.gradient(course, lr * steps)).max()
         assert course[-1] < 0.9 * course[0] and np.abs(loss - course).max() < late + 208e-6
 
@@ -621,7 +621,7 @@ DEFAULTS = {"attnS": 6001, "attnM": 60, "mlp --cubic_feat": 60}
 
 @pytest.mark.parametrize("model", DEFAULTS)
 def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_folder, capsys):
-    """A run with as many steps as offered has the drop, and is told nothing when it is done."""
+    """A run with as many steps as suggested has the drop, and its last plateau gives no message."""
     line = f"train --model {model} --epoch"
     assert main([*line.split(), str(DEFAULTS[model])]) == 0
     said = capsys.readouterr().out
@@ -630,7 +630,7 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
     assert main([*line.split(), str(epoch), "--save", "run.csv"]) == 0
     loss = History.from_csv("run.csv").loss
     gain = 0.36 if model == "attnS" else 0.86  # of the first eigenvector, or of all
-    # 5,000 sequences have another covariance than their task, so that rates differ by some percent
+    # the covariance of 5,000 sequences differs from that of their task, and so rates differ by some percent
     assert loss[-1] < loss[0] - gain / 2 < loss[int(0.75 * step)]
     assert abs(np.argmax(loss < loss[0] - gain / 2) / step - 1) < 0.2
     assert "plateau" not in capsys.readouterr().out  # a single head has one drop
@@ -652,14 +652,14 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
             "3 of 4 eigenvectors are learned: theory",
         ),
         ("--model attnS --heads 5 --epoch 10001 --lr 0.02 --seed 0", None),  # at the end
-        ("--model attnS --heads 2 --init 0.1 --epoch 6001 --lr 0.02", None),  # all that two learn
+        ("--model attnS --heads 2 --init 0.1 --epoch 6001 --lr 0.02", None),  # two learn no more
         ("--model attnM --softmax --trainset_size 50 --epoch 9", None),
         ("--model attnM --icl 0.5 --epoch 9", None),
         ("--model attnM --optimizer adam --epoch 9", None),
         ("--model attnM --trainset_size 60 --epoch 6001", None),  # far below the levels
     ],
 )
-def test_what_is_said_of_a_plateau(flags, says, capsys):
+def test_the_message_about_a_plateau(flags, says, capsys):
     assert main(["train", *flags.split()]) == 0
     said = capsys.readouterr().out
     assert says in said if says else "plateau" not in said
@@ -670,7 +670,7 @@ def test_weights_are_saved_in_an_npz(in_folder):
     assert History.from_npz("run.npz").final["value"].shape == (1, 2, 2)
 
 
-def test_a_full_disk_is_said_in_one_line(in_folder, monkeypatch, capsys):
+def test_a_full_disk_is_reported_in_one_line(in_folder, monkeypatch, capsys):
     def fails(*_):
         raise OSError(28, "No space left on device")
 
@@ -691,7 +691,7 @@ def test_writing_is_not_interrupted(in_folder, monkeypatch):
     assert len(History.from_csv("out.csv").loss) == 40
 
 
-def test_a_reader_that_leaves_is_no_error():
+def test_a_closed_pipe_is_no_error():
     done = subprocess.run(
         f"{sys.executable} -m iclcore theory | head -1", shell=True, capture_output=True, text=True
     )
@@ -706,12 +706,12 @@ def test_a_path_that_no_file_can_have_is_refused(path, in_folder, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["theory", "--save", path])
     said = capsys.readouterr()
-    assert said.err.count("\n") == 1 and "--save: takes a file in a folder to write in" in said.err
+    assert said.err.count("\n") == 1 and "--save: takes a file in a writable folder" in said.err
     assert sorted(in_folder.iterdir()) == before
 
 
 def test_a_file_is_overwritten_only_with_force(in_folder, capsys):
-    """But never the arrays that a run trains on."""
+    """Even with --force, a run never overwrites the arrays that it trains on."""
     data = RegressionTask(dim=2, context=5).sample(20, 1)
     np.savez("own.npz", x=data.x, y=data.y)
     for name in ("run.csv", "run.json", "run.png", "attnS.png"):
@@ -738,4 +738,4 @@ def test_a_file_is_overwritten_only_with_force(in_folder, capsys):
     assert main(shlex.split("theory --save run.csv --force")) == 0
     assert all(path.read_bytes() != there[path] for path in there if path.stem == "run")
     sweep = f"sweep --grid seed=0:2 --out out {train.removeprefix('train')}"
-    assert main(shlex.split(sweep)) == main(shlex.split(sweep)) == 0  # its own files it rewrites
+    assert main(shlex.split(sweep)) == main(shlex.split(sweep)) == 0  # it replaces its own files

@@ -165,7 +165,7 @@ def test_the_scheduler_goes_and_what_was_done_is_kept(cluster, local, in_folder)
     assert 2 <= kept < len(PLANS)
     assert str(error.value) == (
         f"the Dask scheduler at {cluster.address} is gone: "
-        f"{kept} of 8 runs are kept in there; run again to go on"
+        f"{kept} of 8 runs are kept in there; sweep again to continue"
     )
     assert sweep(PLANS, "there").reused == kept
     assert files(in_folder / "there") == files(local)

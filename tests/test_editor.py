@@ -1,4 +1,4 @@
-"""What an editor shows of the package: names, signatures, attributes. Jedi completes as IPython does."""
+"""Editors can show names, signatures and attributes of the package. IPython also completes with Jedi."""
 
 import inspect
 import pkgutil
@@ -17,7 +17,7 @@ PROJECT = jedi.Project(ROOT, added_sys_path=[str(ROOT / "book")])
 
 
 def completed(code):
-    """The names that an editor offers at the end of the code."""
+    """Return the names that an editor suggests at the end of the code."""
     return [found.name for found in jedi.Script(code, project=PROJECT).complete()]
 
 
@@ -29,14 +29,14 @@ def test_every_public_name_is_listed_and_known_to_an_editor():
         assert found.name == getattr(iclcore, name).__name__.rpartition(".")[2]
 
 
-def test_a_call_has_its_signature_and_its_result_its_attributes():
+def test_an_editor_shows_the_signature_of_a_call_and_the_attributes_of_its_result():
     script = jedi.Script("from iclcore import train\ntrain(", project=PROJECT)
     (signature,) = script.get_signatures(2, 6)
     assert [each.name for each in signature.params][:4] == ["model", "data", "steps", "lr"]
     before = "from iclcore import *\ntask = RegressionTask()\n"
     assert completed(f"{before}train(SeparateAttention(), task, 3, 0.1).lo") == ["loss"]
     assert completed(f"{before}task.eigenva") == ["eigenvalues"]
-    assert "argmin" in completed(f"{before}theory.plateau_losses(task).")  # as an array has it
+    assert "argmin" in completed(f"{before}theory.plateau_losses(task).")  # an attribute of arrays
 
 
 def test_a_docstring_explains_every_parameter_of_the_functions_that_a_user_calls():
@@ -70,7 +70,7 @@ def test_type_checkers_are_told_that_the_package_has_types(package):
     assert (ROOT / package / "py.typed").exists()
 
 
-def test_importing_the_package_loads_nothing_of_it():
+def test_importing_the_package_loads_none_of_its_modules():
     script = "import sys, iclcore; print([m for m in sys.modules if m.startswith('iclcore.')])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[]\n"

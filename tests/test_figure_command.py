@@ -153,7 +153,7 @@ def test_a_file_is_overwritten_only_with_force(in_folder, one_chapter, capsys):
          "one.network, one.kept"),
         (["one.unit", "--size", "x"], "argument --size: takes a whole number, not 'x'"),
         (["one.unit", "--dim", "2"], "no --dim; NAME stands first, and NAME --help lists its flags"),
-        (["one.unit", "--save", "."], "argument --save: takes a file in a folder to write in, not '.'"),
+        (["one.unit", "--save", "."], "argument --save: takes a file in a writable folder, not '.'"),
         (["one.unit", "--save", "a.pdf"], "argument --save: one.unit is a figure: takes a file in "
          ".png, .svg or .csv, not 'a.pdf'"),
         (["one.network", "--save", "a.csv"], "argument --save: one.network is a drawing, without "
@@ -241,7 +241,7 @@ def test_a_files_head_says_what_was_set_and_how_it_is_cited(in_folder, one_chapt
 def test_what_a_cell_refuses_lacks_or_a_key_stops_leaves_no_picture(in_folder, one_chapter, capsys):
     said = "one.unit: size takes at most 9"
     assert refused(capsys, "one.unit", "--size", "12", *one_chapter) == (1, said)
-    said = 'takes not_there, which is not installed: pip install ".[book]"'
+    said = 'needs not_there, which is not installed: pip install ".[book]"'
     assert refused(capsys, "one.unit", "--size", "7", *one_chapter) == (2, said)
     assert main(["figure", "one.unit", "--size", "6", *one_chapter]) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
@@ -261,7 +261,7 @@ def test_a_place_that_cannot_be_written_is_told_before_anything_is_drawn(
 ):
     monkeypatch.setattr(chapter, "draw", lambda *_: pytest.fail("drawn"))
     monkeypatch.chdir("/proc")
-    said = "argument --save: takes a file in a folder to write in, not 'one.unit.png'"
+    said = "argument --save: takes a file in a writable folder, not 'one.unit.png'"
     assert refused(capsys, "one.unit", *one_chapter) == (2, said)
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's generator in NumPy against PyTorch's own: the same numbers up to their last bits."""
+"""The generator in NumPy gives PyTorch's numbers, up to their last bits."""
 
 from math import log, sqrt
 
@@ -10,10 +10,10 @@ from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
 from iclcore.generators import NumpyGenerator, TorchGenerator
 
 SEEDS = 0, 3, 10, 12345, 2**32 - 1
-# A normal number is a radius, at most √(−2 ln 2⁻²⁴), times a cosine or sine. PyTorch's angle depends on the
-# processor by up to a unit in the last place of numbers near 2π, which is 2⁻²¹. The logarithm, the root, the
-# cosine and the product are each rounded by at most 2⁻²⁴ of themselves. (The largest differences found are
-# 4.8e-7 with PyTorch's code for AVX2 and AVX-512, and 2.6e-6 with that for older processors.)
+# A normal number is a radius, at most √(−2 ln 2⁻²⁴), times a cosine or sine. On different processors,
+# PyTorch's angles differ by up to 2⁻²¹, a unit in the last place near 2π. The logarithm, the root, the cosine
+# and the product have relative rounding errors of at most 2⁻²⁴ each. (The largest differences found are
+# 4.8e-7 with PyTorch's code for AVX2 and AVX-512, and 2.6e-6 with its code for older processors.)
 WITHIN = sqrt(48 * log(2)) * (2**-21 + 4 * 2**-24)
 
 
@@ -32,7 +32,7 @@ def same_normal_numbers(ours, theirs, shape, std=1.0):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_normal_numbers_of_every_size(seed):
-    """Also with odd numbers of single draws before, between and after large ones: one of a pair is kept."""
+    """Small and large draws are mixed, because an odd small draw keeps one number for the next."""
     ours, theirs = both(seed)
     for size in (*range(1, 41), 100_003):
         same_normal_numbers(*both(seed), (size,))
@@ -53,17 +53,17 @@ def test_uniform_numbers_have_the_bits_of_torch():
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("spectrum", ["white", "linear", "power"])
 def test_a_draw_is_that_of_torch(spectrum, outputs, in_context):
-    """Inputs, labels and initial weights of all models."""
+    """The inputs, the labels and the initial weights of all models are compared."""
     task = RegressionTask(4, 7, outputs, spectrum, in_context)
     ours, theirs = (published.sample(task, 100, 3, 20, torch_bits) for torch_bits in (False, True))
     assert ours.task == theirs.task
     for data, exact in [(ours, theirs), *((ours.tests[n], theirs.tests[n]) for n in theirs.tests)]:
         assert data.x.dtype == data.y.dtype == np.float32
-        # Both round the same float64 numbers to float32, then subtract means of float32 numbers.
+        # Both round the same float64 numbers to float32, and then subtract the means in float32.
         close(data.x, exact.x, within=2**-23)
-        # PyTorch whitens in float32, NumPy in float64. A covariance, its eigenvectors and four products
-        # make six operations that round about four terms each by 2⁻²⁴, and these terms are together at
-        # most three times as large as 1 + |y|. (The largest difference found is 1.8e-6.)
+        # PyTorch whitens in float32, NumPy in float64. There are six operations: a covariance, its
+        # eigenvectors and four products. Each rounds about four terms by 2⁻²⁴, and together these terms are
+        # at most three times as large as 1 + |y|. (The largest difference found is 1.8e-6.)
         close(data.y, exact.y, within=6 * 4 * 3 * 2**-24)
     for model in (MergedAttention(3), SeparateAttention(2, rank=3), CubicMLP(5)):
         starts = zip(ours.starts(model).items(), theirs.starts(model).values(), strict=True)

@@ -174,7 +174,7 @@ def test_fields_of_a_model_of_ones_own(monkeypatch):
 
     monkeypatch.setitem(models.MODELS, "Mine", Mine)
     assert train(Mine(width=np.int64(3)), TASK, 3, 0.1).model == Mine(width=3)
-    with pytest.raises(BadValue, match=r"model takes fields that a file can hold, .*tanh"):
+    with pytest.raises(BadValue, match=r"model takes fields that a file can hold: .*tanh"):
         train(Mine(width=np.tanh), TASK, 3, 0.1)
 
 
@@ -215,7 +215,7 @@ def test_a_run_of_an_unknown_model_is_read_and_names_its_class(tmp_path, monkeyp
         assert History.from_npz(tmp_path / "run.npz").model == Mine()
     back = History.from_npz(tmp_path / "run.npz")
     with pytest.raises(
-        ValueError, match=r"model: this run has none of .*, but .*Mine.*; import the"
+        ValueError, match=r"model: this run has none of .*, but .*Mine.*; first import the"
     ):
         _ = back.model
     assert len(back.loss) == 3

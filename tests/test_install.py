@@ -181,7 +181,7 @@ for call in {list(MISSING)!r}:
     lines = alone(script, tmp_path).splitlines()
     for line, (call, (module, extra)) in zip(lines, MISSING.items(), strict=True):
         prefix = re.escape("2 iclcore " + call.split()[0][6:] + ": ")
-        want = f'takes {module}[.\\w]*, which is not installed: pip install "\\.\\[{extra}\\]"'
+        want = f'needs {module}[.\\w]*, which is not installed: pip install "\\.\\[{extra}\\]"'
         assert re.fullmatch((prefix if "main" in call else "") + want, line), (call, line)
     assert not list(tmp_path.iterdir())
 

@@ -260,7 +260,7 @@ def test_the_command_is_the_published_run_with_its_optimiser_exchanged(flags, in
 @pytest.mark.parametrize(
     "flags, said",
     [
-        ("--optimizer adam --momentum 0.9", "argument --momentum: goes with --optimizer sgd"),
+        ("--optimizer adam --momentum 0.9", "argument --momentum: is only for --optimizer sgd"),
         ("--momentum 1", "argument --momentum: takes a number of at least 0 and below 1"),
         ("--weight_decay -1", "argument --weight_decay: takes a finite number of at least 0"),
         ("--optimizer rmsprop", "argument --optimizer: invalid choice"),

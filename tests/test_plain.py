@@ -1,4 +1,4 @@
-"""The plain loops are the oracle of the compiled ones, and they train where NumPy is the only package."""
+"""The plain loops give the results of the compiled loops, and train if NumPy is the only package."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ TASKS = (
 
 
 def by_both(monkeypatch, model, data, *args, **kwargs):
-    """The same run by the compiled loops and by the plain ones; no averages are shared."""
+    """Yield a run by the compiled loops and the same run by the plain loops. They share no averages."""
     for each in (loops, plain):
         monkeypatch.setattr(linear, "linear_loops", lambda each=each: each)
         monkeypatch.setattr("iclcore.moments.linear_loops", lambda each=each: each)
@@ -60,7 +60,7 @@ def test_plain_and_compiled_loops_take_the_same_steps(model, rule, monkeypatch):
             compiled, plainly = by_both(
                 monkeypatch, model, data, 60, 0.005, seed=3, optimizer=rule, tests=others, **given
             )
-            # 60 steps, each of which rounds some hundred numbers of order one at 1e-16
+            # each of the 60 steps rounds some hundred numbers of order one by 1e-16
             for name, array in compiled.series.items():
                 close(plainly.series[name], array, within=1e-12)
             for name, array in compiled.final.items():
@@ -113,17 +113,17 @@ theory.saddles theory.merged stability sweep_plan sweep cli cli.flags cli.train 
 
 
 def test_numpy_alone_is_enough_to_train_and_for_the_theory(in_folder):
-    """The staircase that it trains is that of the compiled loops, and what is missing is said in one line."""
+    """The run equals that of the compiled loops, and a missing library is reported in one line."""
     command = [sys.executable, "-c", ALONE, *CORE.split()]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    line = "takes {0}, which is not installed: pip install {0}"
+    line = "needs {0}, which is not installed: pip install {0}"
     missing = ("scipy", "scipy", "numba", "numba")
     assert done.stdout.splitlines() == [line.format(name) for name in missing]
     task, alone = RegressionTask(), History.from_npz("run.npz")
     data, tests = task.sample(5000), {"population": task}
     run = train(SeparateAttention(), data, 10_001, 0.02, tests=tests)
     for name, array in run.series.items():
-        # round-off of 1e-16 at the start, which grows by a factor s*/s₀ = 40 during a plateau
+        # rounding by 1e-16 at the start grows by a factor of s*/s₀ = 40 during a plateau
         close(alone.series[name], array, within=1e-12)
     close(alone.floor, run.floor, within=1e-12)

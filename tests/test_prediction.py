@@ -1,4 +1,4 @@
-"""What a trained model answers to new sequences is what its torch module says."""
+"""A trained model predicts new sequences as its torch module does."""
 
 from dataclasses import dataclass
 
@@ -47,12 +47,12 @@ def test_predictions_are_those_of_the_module_and_their_error_is_the_loss(
     close(run.predict(new.x, new.y[:, :-1]), by_module)
     close(run.predict(new.x[:, 2:], new.y[:, 2:]).shape, by_module.shape)  # a shorter context
     again = train(model, data, 1, 0.1, start=run.final).loss[0]
-    # softmax: float32, as test_gradients allows of a loss
+    # softmax computes in float32; test_gradients has the same tolerance
     assert abs(run.error(data) / again - 1) < (1e-6 if model.softmax else 1e-12)
 
 
 def test_the_result_has_the_form_of_the_labels():
-    """The answer is not read: it may be unknown."""
+    """The label of the query is not used, so it may be unknown."""
     data = RegressionTask(dim=3, context=6).sample(9)
     run = train(SeparateAttention(2, 0.3), data, 9, 0.01)
     y = np.array(data.y)
@@ -63,7 +63,7 @@ def test_the_result_has_the_form_of_the_labels():
 
 
 def test_a_run_on_infinitely_many_sequences_predicts_too():
-    """Also the engine that trains only the value rows that reach the answer."""
+    """This also holds for the engine that trains only those rows of the value that affect the prediction."""
     task = RegressionTask(dim=3, context=6)
     runs = [
         train(SeparateAttention(2, 0.3), task, 500, 0.05, engine=e)
@@ -71,12 +71,12 @@ def test_a_run_on_infinitely_many_sequences_predicts_too():
     ]
     new = task.sample(20_000)
     for run in runs:
-        assert run.error(new) == pytest.approx(run.loss[-1], rel=0.05)  # 20,000: 2 % at 3 sigma
+        assert run.error(new) == pytest.approx(run.loss[-1], rel=0.05)  # expected: 2% at 3 sigma
     close(runs[0].predict(new.x, new.y), runs[1].predict(new.x, new.y))
 
 
-def test_a_linear_model_of_ones_own_predicts(monkeypatch):
-    """As the page Add a model has it: its factors are all that is known of it."""
+def test_a_users_own_linear_model_predicts(monkeypatch):
+    """As on the page Add a model: the package knows only the factors of such a model."""
 
     @dataclass(frozen=True)
     class Own(Model):
@@ -102,7 +102,7 @@ def test_a_linear_model_of_ones_own_predicts(monkeypatch):
     close(run.error(data), train(Own(2, 0.3), data, 1, 0.1, start=run.final).loss[0], EXACT)
 
 
-def test_what_cannot_be_predicted(tmp_path, monkeypatch):
+def test_predictions_that_are_impossible_are_refused(tmp_path, monkeypatch):
     task = RegressionTask(dim=3, context=6)
     data = task.sample(9)
     run = train(SeparateAttention(2), Sequences(data.x, data.y), 3, 0.01)
@@ -113,7 +113,7 @@ def test_what_cannot_be_predicted(tmp_path, monkeypatch):
         ((x, y[0, :, 0]), r"y takes the shape \(P, T - 1\) .* not \(7,\)"),
         (
             (x[..., :2], y),
-            "data takes the numbers of inputs and outputs of the run, 3 and 1, not 2 and 1",
+            "data must have as many inputs and outputs as the run, 3 and 1, not 2 and 1",
         ),
         ((x, np.dstack([y, y])), "3 and 1, not 3 and 2"),
         ((x, y * np.nan), "y takes finite numbers"),
@@ -121,7 +121,7 @@ def test_what_cannot_be_predicted(tmp_path, monkeypatch):
         with pytest.raises(BadValue, match=says):
             run.predict(*wrong)
     run.to_csv(tmp_path / "run.csv")
-    with pytest.raises(ValueError, match="a CSV file has no weights; save the run by to_npz"):
+    with pytest.raises(ValueError, match="a CSV file has no weights; save the run with to_npz"):
         History.from_csv(tmp_path / "run.csv").predict(x, y)
 
     @dataclass(frozen=True)

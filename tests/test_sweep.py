@@ -1,4 +1,4 @@
-"""Plans, grids of them, and sweeps on this machine: interrupted, continued, damaged, and never mixed up."""
+"""Plans, grids, and sweeps on this machine: interrupted, continued, damaged, and several at a time."""
 
 import csv
 import importlib
@@ -47,7 +47,7 @@ def files(folder):
 
 
 def test_numbers_of_numpy_and_of_python_are_the_same_plan():
-    """In a process of its own, without the tests' checks of types, which would refuse NumPy's."""
+    """This runs in a separate process, because the type checks of the tests refuse NumPy's numbers."""
     script = (
         "import numpy as np\n"
         "from iclcore import GradientDescent, MergedAttention, RegressionTask\n"
@@ -79,8 +79,8 @@ def test_a_grid_takes_lists_and_arrays_and_its_last_name_changes_fastest():
         ({"lr": 3}, "lr takes a list of values in a grid, not 3"),
         ({"engine": "auto"}, "engine takes a list of values in a grid, not 'auto'"),
         ({"lr": []}, "lr takes a list of values in a grid, not []"),
-        ({"fish": [1]}, "fish is no parameter of Plan, SeparateAttention, RegressionTask"),
-        ({"model": [CubicMLP()], "heads": [1]}, "heads goes without model, which it is a part of"),
+        ({"fish": [1]}, "fish is not a parameter of Plan, SeparateAttention, RegressionTask"),
+        ({"model": [CubicMLP()], "heads": [1]}, "heads is part of model, which varies already"),
         ({"seed": range(10**6), "lr": [1, 2]}, "grid takes at most 100,000 runs, not 2,000,000"),
         ({"rank": [1, 0]}, "rank takes a whole number of at least 1, not 0"),
     ],
@@ -143,8 +143,8 @@ MODELS["OwnAttention"], MODULES[OwnAttention] = OwnAttention, Module
 """
 
 
-def test_a_model_that_was_changed_is_trained_anew(in_folder, monkeypatch):
-    """The torch module, here a base class of it, changes the numbers as much as a setting does."""
+def test_a_model_that_was_changed_is_trained_again(in_folder, monkeypatch):
+    """The code of the torch module, here of its base class, counts like a setting."""
     monkeypatch.setattr(models, "MODELS", models.MODELS.copy())
     monkeypatch.setattr(modules, "MODULES", modules.MODULES.copy())
     monkeypatch.setattr("sys.path", [str(in_folder), *sys.path])
@@ -162,7 +162,7 @@ def test_a_model_that_was_changed_is_trained_anew(in_folder, monkeypatch):
     assert losses[0] == losses[1] == losses[3] != losses[2]
 
 
-def test_no_run_is_reused_of_a_model_whose_source_cannot_be_read():
+def test_no_run_is_reused_if_the_source_of_its_model_cannot_be_read():
     script = OWN + (
         "from iclcore import RegressionTask\n"
         "from iclcore.sweep import Plan\n"
@@ -177,8 +177,8 @@ def test_no_run_is_reused_of_a_model_whose_source_cannot_be_read():
 # -- one run --------------------------------------------------------------------------------------
 
 
-def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
-    """All models are trained on one draw, in the published order of random numbers."""
+def test_runs_that_share_a_draw_equal_runs_that_are_trained_alone(in_folder):
+    """All models are trained on the same draw, whose random numbers are drawn in the published order."""
     plans = [
         BASE,
         replace(BASE, model=SeparateAttention(2, rank=3), values=True),
@@ -197,12 +197,12 @@ def test_runs_that_share_a_draw_are_what_each_is_alone(in_folder):
         assert kept.settings == plan.settings and ("value" in kept.series) == plan.values
         assert kept.floor == alone.floor and not kept.seconds
         for name, series in kept.series.items():
-            close(series, alone.series[name], within=1e-12)  # 40 steps: thousands of roundings
+            close(series, alone.series[name], within=1e-12)  # thousands of roundings in 40 steps
         assert swept.rows[plan.name]["test_in_weight"] == kept.series["test_in_weight"][-1]
 
 
-def test_own_sequences_are_known_by_their_content(in_folder):
-    """Their weights are drawn from the seed, and equal numbers elsewhere are the same plan."""
+def test_own_sequences_are_identified_by_their_content(in_folder):
+    """Their seed draws the initial weights. A copy of the numbers gives the same plan."""
     data, other = BASE.data.sample(60, 1), BASE.data.sample(50, 2)
     own = Sequences(data.x, data.y)
     swept = sweep(grid(Plan(own, BASE.model, steps=40), seed=(0, 1), data=(own, other)), "out")
@@ -253,7 +253,7 @@ def test_held_out_sequences_that_cannot_be_used_are_refused(tests, line):
         Plan(Sequences(data.x, data.y, tests=tests), BASE.model)
 
 
-def test_a_draw_is_drawn_once_and_two_draws_at_the_same_time(monkeypatch):
+def test_each_draw_is_made_once_and_two_draws_at_the_same_time(monkeypatch):
     plans = grid(BASE, seed=(101, 102), rank=(1, 2))
     drawn, both, sample = [], Barrier(2, timeout=60), published.sample
 
@@ -268,8 +268,8 @@ def test_a_draw_is_drawn_once_and_two_draws_at_the_same_time(monkeypatch):
     assert len(drawn) == 2
 
 
-def test_torch_is_loaded_by_the_runs_that_need_it():
-    """The names of plans do not depend on it."""
+def test_torch_is_loaded_only_by_runs_that_need_it():
+    """The name of a plan does not depend on whether torch is loaded."""
     script = (
         "import sys\n"
         "from iclcore import RegressionTask, SeparateAttention\n"
@@ -297,7 +297,7 @@ assert main(line.split()) == 0
 
 
 def test_a_sweep_needs_no_library_that_it_does_not_use(in_folder):
-    """The files of an earlier sweep that cannot be written anew would be wrong, so they are removed."""
+    """Old files that a sweep cannot write again would be wrong, so the sweep removes them."""
     data = BASE.data.sample(60, 1)
     np.savez("own.npz", x=data.x, y=data.y)
     Path("own").mkdir()
@@ -311,7 +311,7 @@ def test_a_sweep_needs_no_library_that_it_does_not_use(in_folder):
 
 
 def test_every_table_is_read_as_the_same_numbers(in_folder):
-    """In full precision, with empty cells, booleans and texts with commas."""
+    """The tables have full precision, empty cells, booleans and texts with commas."""
     import pyarrow.csv
     import pyarrow.parquet
 
@@ -345,7 +345,7 @@ def test_a_run_computes_on_one_thread_and_the_process_gets_its_threads_back():
 
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5, "2", True])
-def test_jobs_that_are_no_number_of_threads(jobs, in_folder):
+def test_a_wrong_number_of_jobs_is_refused(jobs, in_folder):
     with pytest.raises(BadValue, match="jobs takes a whole number of at least 1, not "):
         sweep([BASE], "out", jobs=jobs)
     assert not list(in_folder.iterdir())
@@ -355,7 +355,7 @@ def test_jobs_that_are_no_number_of_threads(jobs, in_folder):
 
 
 def test_ctrl_c_ends_long_runs_and_the_next_sweep_goes_on(in_folder):
-    """The short runs of the second sweep are the same files as those of a sweep that was let alone."""
+    """The files of the second sweep are the same as those of a sweep that was not interrupted."""
     short = grid(BASE, seed=range(4))
 
     def interrupt():
@@ -369,7 +369,7 @@ def test_ctrl_c_ends_long_runs_and_the_next_sweep_goes_on(in_folder):
     with pytest.raises(KeyboardInterrupt) as stop:
         sweep([*short[:3], ENDLESS, replace(ENDLESS, seed=1), short[3]], "out", jobs=2)
     assert time.monotonic() - pressed[0] < 3
-    assert re.fullmatch(r"[34] of 6 runs are kept in out; run again to go on", str(stop.value))
+    assert re.fullmatch(r"[34] of 6 runs are kept in out; sweep again to continue", str(stop.value))
     assert sweep(short, "out").reused >= 3
     sweep(short, "alone", jobs=1)
     assert files(in_folder / "out") == files(in_folder / "alone")
@@ -377,7 +377,7 @@ def test_ctrl_c_ends_long_runs_and_the_next_sweep_goes_on(in_folder):
 
 @slow
 def test_a_killed_sweep_goes_on_to_the_same_bytes(in_folder):
-    """What was finished before a kill is not trained again."""
+    """Runs that were finished before the kill are not trained again."""
     plan = f"{replace(BASE, steps=20_000, lr=0.01)!r}"
     script = (
         "from iclcore import RegressionTask, SeparateAttention\n"
@@ -440,7 +440,7 @@ def test_a_damaged_run_is_trained_again_and_other_files_are_left_alone(in_folder
     for name, content in foreign.items():
         (in_folder / "out" / "runs" / name).write_bytes(content)
     half = paths[0].with_name(f"{paths[0].name}.0123abcd.partial")
-    half.write_bytes(b"half")  # of a sweep that was killed
+    half.write_bytes(b"half")  # from a sweep that was killed
     assert sweep(plans, "out").reused == 1
     assert files(in_folder / "out") == wanted | foreign
     assert not capsys.readouterr().err
@@ -455,7 +455,7 @@ def test_two_sweeps_in_one_folder_write_the_same_bytes(in_folder):
     assert files(in_folder / "out") == files(in_folder / "alone")
 
 
-def test_the_end_of_a_sweep_leaves_another_one_alone(in_folder, monkeypatch):
+def test_the_end_of_a_sweep_does_not_disturb_another_one(in_folder, monkeypatch):
     begun, go = Event(), Event()
 
     def waiting(plan, callback):

@@ -360,6 +360,6 @@ def test_a_wrong_type_is_refused_in_one_line():
         "engine moments takes Sequences or RegressionTask or Moments as test, not int",
         "optimizer takes GradientDescent or Adam, not str",
         "optimizer takes GradientDescent or Adam, not type",
-        "data takes Sequences, as task.sample(5000) draws them, not the task",
-        "data takes Sequences, as task.sample(5000) draws them, not the task",
+        "data takes Sequences, such as task.sample(5000), not the task",
+        "data takes Sequences, such as task.sample(5000), not the task",
     ]

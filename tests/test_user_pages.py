@@ -1,4 +1,4 @@
-"""What README.md and the pages for users show: every example runs, as it stands, from top to bottom."""
+"""All examples in README.md and on the pages for users run unchanged, from top to bottom."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```(python|py|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(page):
-    """Run the examples of a page in this folder, its commands too, and return the names that Python has."""
+    """Run the examples and commands of a page in this folder, and return the Python variables."""
     names = {}
     for language, block in BLOCK.findall((ROOT / page).read_text()):
         if language != "sh":
@@ -34,14 +34,14 @@ def test_the_readme_draws_the_picture_that_it_shows(in_folder):
 
 def test_the_page_on_using_the_package_runs(in_folder):
     names = run("book/use.md")
-    assert "4 leave zero" in names["picture"].alt  # each head to its eigenvector
+    assert "4 leave zero" in names["picture"].alt  # one for each eigenvector
     assert names["stopped"].ended == "stopped" and names["on_arrays"].task is None
     assert names["swept"].table()["data"] == ["mine", "mine"]
     for file in ("run.png", "page.html", "other.json", "command_runs/table.csv"):
         assert (in_folder / file).stat().st_size > 100
 
 
-def test_the_functions_to_start_with_run_and_are_where_their_links_lead(in_folder):
+def test_the_examples_of_the_functions_to_start_with_run_and_their_links_are_right(in_folder):
     page = (ROOT / "book" / "api.md").read_text().partition("## What to read first")[0]
     ((_, imports),) = BLOCK.findall(page)
     rows = re.findall(r"^\| \[`([\w.]+)`\]\(#([\w.]+)\) \| .* \| `(.*)` \|$", page, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What ``train`` says if a run ended on a plateau: when theory expects the next drop of the loss."""
+"""The line that ``train`` prints if a run ended on a plateau: when theory expects the next drop."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from iclcore.optimisers import PLAIN
 from iclcore.sweep_plan import Plan, training_data
 from iclcore.task import RegressionTask, Sequences
 
-# A loss is on a plateau if it falls by less than this part of itself in the last tenth of the steps.
+# A loss is on a plateau if it falls by less than this fraction in the last tenth of the steps.
 FLAT = 0.01
-MOST_STEPS = 1e12  # nobody waits for a drop that comes later
-MARGIN = 1.5  # a draw moves the time of a drop by some 10%, and the drop itself takes time
+MOST_STEPS = 1e12  # nobody waits for a later drop
+MARGIN = 1.5  # drawn data shift the time of a drop by some 10%, and the drop itself takes time
 
 
 def next_drop(plan: Plan, history: History) -> str | None:
-    """Return a line for the user if the run ended on a plateau before the last one of theory, else None."""
+    """Return a line for the user if the run ended on a plateau that is not the last, else None."""
     loss, model, task = history.loss, plan.model, plan.task
     known = task and task.in_context == 1 and model.linear and plan.optimizer == PLAIN
     flat = loss[-1] > (1 - FLAT) * loss[-1 - len(loss) // 10]
@@ -25,7 +25,7 @@ def next_drop(plan: Plan, history: History) -> str | None:
 
     data = training_data(plan)
     learned, levels = theory.plateau_levels(model, task)
-    if isinstance(data, Sequences):  # whose labels have another power than those of the task
+    if isinstance(data, Sequences):  # the mean of y² in these data differs from that of the task
         levels *= np.square(data.y[:, data.lengths[0] - 1 :]).mean() / levels[0]
         task = data.task
     passed = int(np.abs(levels - loss[-1]).argmin())
@@ -39,12 +39,12 @@ def next_drop(plan: Plan, history: History) -> str | None:
     step = times[passed] / plan.lr
     epoch = float(f"{MARGIN * max(step, plan.steps):.2g}")
     line += f": theory expects the next drop at about step {step:.0f}. --epoch {epoch:.0f} shows it"
-    return f"{line}; with a larger --lr, fewer steps do"
+    return f"{line}; with a larger --lr, fewer steps are enough"
 
 
 @np.errstate(all="ignore")  # weights can be so small that their products are 0
 def drop_times(task: RegressionTask, model: Model, start: Weights, latest: float) -> list[float]:
-    """Return the times of the drops up to ``latest``, if theory predicts them from the initial weights."""
+    """Return the times of the drops up to ``latest``. The list is empty if theory cannot predict them."""
     from iclcore import theory
 
     merged = not isinstance(model, SeparateAttention)
@@ -54,5 +54,5 @@ def drop_times(task: RegressionTask, model: Model, start: Weights, latest: float
         if merged:
             return [theory.merged_drop(task, model, start)]
         return [drop.time for drop in theory.staircase(task, start, latest, model.divisor)]
-    except ModuleNotFoundError:  # of scipy, which the run did without
+    except ModuleNotFoundError:  # scipy is not installed; the run itself did not need it
         return []

@@ -65,7 +65,7 @@ def schedule_of(options: argparse.Namespace) -> Schedule:
     if options.lr is None and options.steps is None:
         return FIGURE_1
     if options.lr is None or options.steps is None:
-        raise BadValue("lr", "goes with --epoch; without both the rates are .02, .01, .004")
+        raise BadValue("lr", "needs --epoch; without both, the rates are .02, .01, .004")
     lr = positive("lr", options.lr)
     return ((whole("steps", options.steps) * lr, lr),)
 

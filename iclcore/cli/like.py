@@ -1,4 +1,4 @@
-"""The flag ``--like``: the settings of a saved run become the defaults of the flags of ``train``."""
+"""The flag ``--like``, which makes the settings of a saved run the defaults of the flags of ``train``."""
 
 import argparse
 import math
@@ -11,10 +11,10 @@ MODELS = {"MergedAttention": "attnM", "SeparateAttention": "attnS", "CubicMLP": 
 
 
 def like(options: argparse.Namespace) -> argparse.Namespace:
-    """Return the flags of the run in the file of --like, changed by the flags that were given.
+    """Return the flags of the run in the file of --like, with those on the command line in their place.
 
-    If the run was on arrays of the user's own, --data is needed, because a saved run does not hold them.
-    Other arrays than before are allowed.
+    If the saved run was on the user's own arrays, the command line must name arrays with --data, because a
+    saved run does not hold its arrays. The arrays may differ from those of the saved run.
     """
     read = History.from_npz if options.like.endswith(".npz") else History.from_csv
     try:
@@ -30,10 +30,10 @@ def like(options: argparse.Namespace) -> argparse.Namespace:
     except (KeyError, BadValue):
         complete = False
     if not complete:
-        takes = "takes a run that train (but not --model multihead) or sweep saved"
-        raise BadValue("like", f"{takes}, as flags can describe it; {options.like} holds another")
+        takes = "takes a run of train, without --model multihead, or of sweep"
+        raise BadValue("like", f"{takes}; no flags describe the run in {options.like}")
     if own and not options.data:
-        raise BadValue("data", f"is needed, because the run in {options.like} was on own arrays")
+        raise BadValue("data", f"is needed, as the run in {options.like} was on arrays of your own")
     if options.data:
         flags |= dict.fromkeys(TASK_FLAGS)
     parser.set_defaults(**flags)
@@ -41,7 +41,7 @@ def like(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def flags_of(settings: dict) -> dict:
-    """Return the flags that describe a run with these settings, or raise KeyError if they are not enough.
+    """Return the flags that describe a run with these settings. Raise KeyError if a setting is missing.
 
     Most flags are stored under the names of the parameters.
     """

@@ -1,4 +1,4 @@
-"""The command ``sweep``: a grid over the flags of ``train``, on this machine or on a Dask cluster."""
+"""The command ``sweep``, which trains a grid of runs on this machine or on a Dask cluster."""
 
 import argparse
 import math
@@ -20,7 +20,7 @@ from iclcore.sweep_plan import MOST_PLANS
 
 def run(options: argparse.Namespace) -> int:
     if options.jobs is not None and options.scheduler:
-        raise BadValue("jobs", "goes without --scheduler, which decides how many workers there are")
+        raise BadValue("jobs", "cannot be used with --scheduler, which has workers of its own")
     clock = time.perf_counter()
     plans = plans_of(options)
     if options.dry_run:
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         from iclcore.cli import plots
     except MissingExtra:
-        picture.unlink(missing_ok=True)  # it would show an earlier sweep
+        picture.unlink(missing_ok=True)  # an old picture would show an earlier sweep
     else:
         save_picture(plots.swept(swept), picture)
     counts = {how: len(swept.ended(how)) for how in ("finished", "diverged", "failed")}
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def plans_of(options: argparse.Namespace) -> list[Plan]:
-    """Return the plans of the grid. All plans are checked before the first run."""
+    """Return the plans of the grid. This checks all plans before the first run."""
     parser = Parser(prog="iclcore sweep", add_help=False)
     train_flags(parser)
     axes: dict[argparse.Action, Sequence] = {}
@@ -56,10 +56,10 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
         name, _, values = axis.partition("=")
         action = parser._option_string_actions.get(f"--{name}")
         if action is None or action.nargs == 0 or not values:
-            raise BadValue("grid", f"takes FLAG=VALUES separated by blanks, not {axis!r}")
+            raise BadValue("grid", f"takes FLAG=VALUES separated by spaces, not {axis!r}")
         fixed = {word.split("=")[0] for word in options.rest}
         if action in axes or fixed & set(action.option_strings):
-            raise BadValue("grid", f"has --{name}, which is also given elsewhere")
+            raise BadValue("grid", f"varies --{name}, which is also given elsewhere")
         axes[action] = axis_values(values)
     runs = math.prod(len(values) for values in axes.values())
     if not 1 <= runs <= MOST_PLANS:
@@ -70,20 +70,20 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
         flags, unknown = parser.parse_known_args([*options.rest, *point])
         if unknown:
             if not unknown[0].startswith("-"):  # as in --grid rank=1,2 seed=0:4
-                raise BadValue("grid", f"takes quotes around all of it; {unknown[0]!r} is outside")
+                raise BadValue("grid", f"needs quotes around all of it; {unknown[0]!r} is outside")
             parser.error(unknown_flag(unknown[0], parser))
         try:
             plans.append(plan_of(flags))
         except BadValue as error:
-            raise BadValue(error.name, f"{error.takes}, with {' '.join(point)}") from None
+            raise BadValue(error.name, f"{error.takes}, in the run {' '.join(point)}") from None
     return plans
 
 
 def axis_values(text: str) -> Sequence:
     """Return the values of one axis: a list, a range FIRST:END or FIRST:END:STEP, or log:FIRST:LAST:COUNT.
 
-    The values of a logarithmic range have equal ratios, but for those between the ends, which are rounded to
-    three digits.
+    The values of a logarithmic range have equal ratios, except that the values between FIRST and LAST are
+    rounded to three digits.
     """
     if ":" not in text:
         return text.split(",")

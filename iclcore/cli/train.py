@@ -1,4 +1,4 @@
-"""The command ``train``: one run, on a published draw or on the user's own arrays."""
+"""The command ``train``, which trains one model on a published draw or on the user's own arrays."""
 
 import argparse
 import math
@@ -21,7 +21,7 @@ from iclcore.sweep_plan import Plan, carry_out
 from iclcore.task import Sequences
 from iclcore.trainer import delayed_interrupt
 
-# A run with more multiplications than this takes minutes, so no trial runs search for a learning rate.
+# A run with more multiplications takes minutes, so its learning rate is not searched for by trial runs.
 AFFORDABLE = 2e10
 
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     plan = plan_of(options)
     check_outputs(options)
     with delayed_interrupt(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the lines below say it with flags
+        warnings.simplefilter("ignore", UserWarning)  # the lines below name flags instead
         history = carry_out(plan)
         say_rise(history, options)
         status = report(history, options)
@@ -50,7 +50,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
     if values.get("sequences") == math.inf:
         values["sequences"] = None
     if options.test and not options.data:
-        raise BadValue("test", "goes with --data; --testset_size draws test sets of a task")
+        raise BadValue("test", "is only for --data; --testset_size draws test sets of a task")
     data = own_data(options) if options.data else task_of(options)
     plan = Plan(data, model_of(options), optimizer=optimizer_of(options), **values)
     if options.data and options.lr is None and plan.optimizer == PLAIN:
@@ -59,21 +59,21 @@ def plan_of(options: argparse.Namespace) -> Plan:
 
 
 def own_data(options: argparse.Namespace) -> Sequences:
-    """Return the sequences in the files of --data and --test; flags that describe a task are refused."""
+    """Return the sequences in the files of --data and --test. Refuse flags that describe a task."""
     for name in given(options, *TASK_FLAGS):
-        raise BadValue(name, "goes without --data, which has sequences of its own")
+        raise BadValue(name, "cannot be used with --data, which has its own sequences")
     return read_data(options.data, options.test, options.every_length)
 
 
 @cache  # the runs of a sweep share one copy
 def read_data(path: str, test: str | None, every_length: bool) -> Sequences:
-    """Return the sequences in the file ``path``, with those in the file ``test`` as held-out sequences."""
+    """Return the sequences in the file ``path``. Those in the file ``test`` are held out."""
     data = read_sequences("data", path, every_length)
     if test is None:
         return data
     held_out = read_sequences("test", test, every_length)
     if (held_out.dim, held_out.outputs) != (data.dim, data.outputs):
-        sizes = f"D = {data.dim} and O = {data.outputs}, as those of --data"
+        sizes = f"D = {data.dim} and O = {data.outputs}, as in --data"
         takes = f"takes arrays with {sizes}, not {held_out.dim} and {held_out.outputs}"
         raise BadValue("test", takes)
     return replace(data, tests={"held_out": held_out})
@@ -92,24 +92,24 @@ def read_sequences(flag: str, path: str, every_length: bool) -> Sequences:
 
 
 def offer(plan: Plan) -> str:
-    """Return a text that offers a learning rate for the user's own arrays, if it can be found in seconds."""
+    """Return a text that suggests a learning rate for the user's own arrays, if the search takes seconds."""
     data, model = plan.data, plan.model
     step = data.x.size * model.heads
     if model.linear:
         step = features(model, data.dim, data.outputs).size ** 2
     if step * plan.steps > AFFORDABLE:
-        return "with a smaller --epoch, one is suggested here"
+        return "with a smaller --epoch, this message suggests a rate"
     from iclcore.stability import monotone_rate
 
     rate = monotone_rate(model, data, plan.steps, plan.seed)
-    return f"with {rate:g} the loss never rises in this many steps"
+    return f"with --lr {rate:g}, the loss never rises in this many steps"
 
 
 def say_rise(history: History, options: argparse.Namespace) -> None:
-    """Print a warning if the loss rose, which never happens if the steps of gradient descent are small."""
+    """Print a warning if the loss rose. With small steps of gradient descent it never rises."""
     if history.first_rise is not None and history.ended != "diverged":
         line = f"the loss rises at step {history.first_rise}: the learning rate is too large for "
         line += "this run to follow gradient flow"
         if not options.data and options.sequences != math.inf and history.engine != "published":
-            line += "; --engine published goes on as the authors' code does"
+            line += "; --engine published continues as the authors' code does"
         print(line, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Merged key and query: when the loss drops and, on white inputs, the loss at each time.
+"""Theory of merged attention: the time of its drop of the loss and, for white inputs, the loss at each time.
 
 The notation is that of ``theory.linear``. Inputs are white if all eigenvalues of their covariance are equal.
 """
@@ -14,7 +14,7 @@ from iclcore.theory.linear import Times
 
 
 def white_start(weights: Weights, dim: int) -> float:
-    """Return c₀, the growing part of small merged weights, at which ``white_course`` starts.
+    """Return c₀, the start of ``white_course``: the growing part of small merged weights.
 
     - ``weights``: the initial weights of a MergedAttention, as ``History.start`` holds them.
     - ``dim``: the dimension D of the inputs.
@@ -38,23 +38,23 @@ def _white_rates(task: RegressionTask, divisor: Divisor) -> tuple[float, float]:
 
 
 def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor = "one") -> Times:
-    """Return the loss of merged attention on white input at each time, shape (t,).
+    """Return the loss of merged attention on white inputs at each time, of shape (t,).
 
     - ``task``: a task with white inputs. The training data are infinitely many sequences of it.
     - ``c0``: c₀, the start of c, as ``white_start`` returns it.
-    - ``time``: the times t, which are learning rate times steps.
-    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+    - ``time``: the times t. A time is the learning rate times the number of steps.
+    - ``divisor``: the divisor of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
-    L(t) = tr Λ + σ² − 2ac + bc², where c follows ċ = 4c(a − bc): a logistic rise from c₀ to c* = a/b. Here
-    a = √(D/O) a_1 and b = b_1/O, because all directions learn together.
+    The loss is L(t) = tr Λ + σ² − 2ac + bc². In it c follows ċ = 4c(a − bc), so c rises logistically from c₀
+    to c* = a/b. All directions learn together; therefore a = √(D/O) a_1 and b = b_1/O. The solution is
 
         c(t) = c* c₀/(c₀ (1 − e) + c* e),   e = exp(−4at).
 
-    This form needs no differences of large numbers and no division by c₀.
+    This form needs neither differences of large numbers nor a division by c₀.
     """
     a, b = _white_rates(task, divisor)
     end, start = a / b, positive("c0", c0)
-    with np.errstate(over="ignore"):  # at times long after the end, or from starts far above c*
+    with np.errstate(over="ignore"):  # long after the end, or if c₀ is far above c*
         exponent = -4 * a * np.asarray(time, dtype=float)
         c = end * (start / (end * np.exp(exponent) - start * np.expm1(exponent)))
         loss = task.label_power - c * (2 * a - b * c)
@@ -64,14 +64,14 @@ def white_course(task: RegressionTask, c0: float, time: Times, divisor: Divisor 
 
 
 def drop_time(task: RegressionTask, c0: float, divisor: Divisor = "one") -> float:
-    """Return the time at which ``white_course`` has fallen halfway from its first loss to its last.
+    """Return the time at which the loss of ``white_course`` is halfway between its first and last value.
 
     - ``task``: a task with white inputs. The training data are infinitely many sequences of it.
-    - ``c0``: c₀, the start of c, below its limit a/b; see ``white_course``.
-    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+    - ``c0``: c₀, the start of c, which must be below the limit a/b; see ``white_course``.
+    - ``divisor``: the divisor of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
-    At this time c is 1 − 1/√2 of its limit a/b, so t = ln((√2 − 1)(a/(b c₀) − 1))/(4a). If the initial
-    weights are ten times smaller, the drop comes later by ln(10)/(2a).
+    At this time c is 1 − 1/√2 of its limit a/b, so t = ln((√2 − 1)(a/(b c₀) − 1))/(4a). With ten times
+    smaller initial weights, the drop happens later by ln(10)/(2a).
     """
     a, b = _white_rates(task, divisor)
     if not 0 < c0 < a / b:
@@ -83,29 +83,29 @@ def growth_rate(task: RegressionTask, divisor: Divisor = "one") -> float:
     """Return the rate r at which small merged weights grow as exp(rt): 2|a|/√O for O outputs.
 
     - ``task``: the task, with any spectrum. The training data are infinitely many sequences of it.
-    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+    - ``divisor``: the divisor of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
-    |a| is the norm of the vector of all a_d. The value and the key-query weights grow at the same rate.
+    |a| is the norm of the vector of all a_d. The value weights and the key-query weights grow at this rate.
     """
     return float(2 * np.linalg.norm(rates(task, divisor)[0]) / np.sqrt(task.outputs))
 
 
 def merged_drop(task: RegressionTask, model: Model, start: Weights) -> float:
-    """Return the time at which merged attention, or the MLP, has made half of its one drop of the loss.
+    """Return the time at which half of the only drop of the loss of merged attention or the MLP is over.
 
-    - ``task``: a task of one output. The training data are infinitely many sequences of it.
+    - ``task``: a task with one output. The training data are infinitely many sequences of it.
     - ``model``: a MergedAttention or a CubicMLP.
     - ``start``: the initial weights of the model, as ``History.start`` holds them.
 
-    Nothing is fitted. In every head, v and the part u of W along the vector a of all a_d grow together, and
-    the ratios between the heads do not change. All heads together therefore act as one head. Its M has the
-    eigenvalues v w_d, and
+    No parameter is fitted. In every head, v and the part u of W along the vector a of all a_d grow together,
+    and the ratios between the heads do not change. All heads together therefore act as one head. The matrix M
+    of this head has the eigenvalues v w_d, and
 
         v̇ = 2 Σ_d w_d (a_d − b_d v w_d),   ẇ_d = 2 v (a_d − b_d v w_d).
 
-    It starts at v = |w| = √c₀ with c₀ = Σ_h ((v_h + u_h)/2)² and w along a. The parts of the weights that do
-    not grow are left out: they move the time by some percent if ``init`` is 0.01, and by less if it is
-    smaller.
+    The head starts at v = |w| = √c₀ with c₀ = Σ_h ((v_h + u_h)/2)², and w is parallel to a. The parts of the
+    weights that do not grow are left out. They change the time by some percent if ``init`` is 0.01, and by
+    less if ``init`` is smaller.
     """
     a, b = rates(task, model.divisor)
     along = a / np.linalg.norm(a)
@@ -126,7 +126,7 @@ def merged_drop(task: RegressionTask, model: Model, start: Weights) -> float:
     with needs():
         from scipy.integrate import solve_ivp
 
-    # while v w_d is below this size, it grows as exp(4|a|t)
+    # As long as v w_d is below this size, it grows as exp(4|a|t).
     small = 1e-8 * np.linalg.norm(a / b)
     growing = max(0, np.log(small / c0) / (4 * np.linalg.norm(a)))
     begin = np.sqrt(max(c0, small)) * np.append(1, along)

@@ -1,20 +1,20 @@
-"""The times of the drops of the loss: those of rank-one heads, and the one of merged heads.
+"""The times of the drops of the loss for rank-one heads, predicted from the initial weights.
 
-Training of rank-one heads moves from one fixed point to the next. Near the fixed point at which some
-eigenvectors are learned, all other heads are still small and do not influence one another. In the eigenbasis
-of Λ each of them follows
+During training, rank-one heads move from one fixed point to the next. Near a fixed point, some heads have
+learned an eigenvector each. All other heads are still small and do not influence one another. In the
+eigenbasis of Λ, each small head follows
 
     v̇ = 2 Σ_d a_d k_d q_d,   k̇_d = 2 a_d v q_d,   q̇_d = 2 a_d v k_d,
 
 with the rates a_d of ``theory.linear``, except that a_d = 0 for the eigenvectors that are learned already.
 The right side is quadratic, so weights that are ε times as large need 1/ε times the time. The length of a
-plateau is therefore proportional to 1/init. The growth is hyperbolic, so one head escapes first, along one
-eigenvector. The loss drops, the a_d of that eigenvector becomes zero for the other heads, and these go on
-from where they are.
+plateau is therefore proportional to 1/init. Because the growth is hyperbolic, one head grows large before all
+others, along one eigenvector. The loss drops, and the a_d of this eigenvector becomes zero for the other
+heads, which continue from their present weights.
 
-If a head starts outside the paper's subspace, it can answer in a second way, with the roles of key and
-value exchanged: its key reads the labels (k_y) and its value returns inputs (v_x). Both ways use the same
-query,
+If a head starts outside the paper's subspace, it can produce its answer in a second way, in which key and
+value exchange their roles: the key reads the labels (k_y) and the value returns inputs (v_x). Both ways use
+the same query:
 
     v̇_y = 2 Σ_d a_d k_d q_d,   k̇_y = 2 Σ_d a_d v_d q_d,   q̇_d = 2 a_d (v_y k_d + k_y v_d),
     k̇_d = 2 a_d v_y q_d,       v̇_d = 2 a_d k_y q_d.
@@ -31,16 +31,16 @@ from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
 from iclcore.theory.linear import rates
 
-HALF = 1 - 1 / np.sqrt(2)  # half of a drop is over when this part of a_d/b_d is learned
+HALF = 1 - 1 / np.sqrt(2)  # half of a drop is over when this fraction of a_d/b_d is learned
 
 
 @dataclass(frozen=True)
 class Drop:
     """One drop of the loss.
 
-    - ``time``: when half of the drop is over, as learning rate times steps.
-    - ``head``: the head that makes it, counted from 0.
-    - ``component``: the eigenvector that is learned; 1 has the largest eigenvalue.
+    - ``time``: the time at which half of the drop is over, as learning rate times steps.
+    - ``head``: the head that learns, counted from 0.
+    - ``component``: the number of the eigenvector that is learned; 1 has the largest eigenvalue.
     - ``labels``: True if the key of the head reads the labels.
     """
 
@@ -57,11 +57,11 @@ def staircase(
 
     - ``task``: the task. The training data are infinitely many sequences of it.
     - ``start``: the initial weights of a SeparateAttention of rank 1, as ``History.start`` holds them.
-    - ``until``: drops after this time are left out. Time is learning rate times steps.
-    - ``divisor``: that of the model: "one", "context" or "tokens"; see ``task.divide_by``.
+    - ``until``: drops after this time are left out. A time is the learning rate times the number of steps.
+    - ``divisor``: the divisor of the model: "one", "context" or "tokens"; see ``task.divide_by``.
 
-    Nothing is fitted. The equations of the small heads are integrated until one head has made half of a drop;
-    this head and its eigenvector are then left out, and the integration goes on with the others.
+    No parameter is fitted. The equations of the small heads are integrated until one head has completed half
+    of a drop. This head and its eigenvector are then left out, and the integration continues with the others.
     """
     with needs():
         from scipy.integrate import solve_ivp

@@ -23,13 +23,15 @@ _MODULE_OF = {
     "Adam": "optimisers",
     "train": "trainer",
 }
-_MODULES = ("moments", "published", "theory")
+_MODULES = ("moments", "published", "stability", "sweep", "theory")
 
 __all__ = [*_MODULE_OF, *_MODULES]
 
 if TYPE_CHECKING:
     from iclcore import moments as moments
     from iclcore import published as published
+    from iclcore import stability as stability
+    from iclcore import sweep as sweep
     from iclcore import theory as theory
     from iclcore.history import History as History
     from iclcore.models import CubicMLP as CubicMLP

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+import warnings
 from threading import current_thread, main_thread
 from typing import Any
 
@@ -28,12 +29,21 @@ class Bar:
             return
         if self.bar is None:
             try:
-                from tqdm.auto import tqdm
+                with warnings.catch_warnings():
+                    warnings.simplefilter(
+                        "ignore"
+                    )  # without ipywidgets, tqdm shows text, as we want
+                    from tqdm.auto import tqdm
             except ModuleNotFoundError:
                 self.hidden = True
                 return
-            options = {"initial": done, "unit": f" {self.unit}", "postfix": text, "leave": False}
-            self.bar = tqdm(total=self.total, disable=None, **options)  # None hides it in a pipe
+            notebook = type(sys.stderr).__module__.startswith("ipykernel")
+            self.bar = tqdm(
+                total=self.total, initial=done, unit=f" {self.unit}", postfix=text, leave=False,
+                disable=False if notebook else None,  # None hides it in a pipe
+            )  # fmt: skip
+            if not self.bar.disable:
+                self.bar.start_t -= DELAY
         self.bar.set_postfix_str(text, refresh=False)
         self.bar.update(done - self.bar.n)
 

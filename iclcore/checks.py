@@ -88,6 +88,8 @@ def numbers(name: str, value: Any) -> np.ndarray:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
         array = np.empty(0, dtype=object)
+    if array.dtype == object and array.size:
+        raise BadValue(name, "takes an array of real numbers, not of objects: try .astype(float)")
     _check(array.dtype.kind in "biuf", name, "an array of real numbers", value)
     if not np.isfinite(array).all():
         raise BadValue(name, "takes finite numbers, not nan or inf")

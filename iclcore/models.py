@@ -191,7 +191,7 @@ class CubicMLP(Model):
 
 
 # The models that can be trained, by name. The page book/add_model.md shows how to add another one.
-MODELS = {model.__name__: model for model in (MergedAttention, SeparateAttention, CubicMLP)}
+MODELS: dict[str, type] = {m.__name__: m for m in (MergedAttention, SeparateAttention, CubicMLP)}
 
 
 def trainable(name: str, value: object) -> Model:
@@ -200,7 +200,11 @@ def trainable(name: str, value: object) -> Model:
     A subclass is refused, because it would be trained without what it adds to its base class.
     """
     if type(value) not in MODELS.values():
-        raise BadValue(name, f"takes {' or '.join(MODELS)}, not {type(value).__name__}")
+        own = type(value).__name__
+        hint = (
+            f'; iclcore.models.MODELS["{own}"] = {own} adds it' if isinstance(value, Model) else ""
+        )
+        raise BadValue(name, f"takes {' or '.join(MODELS)}, not {own}{hint}")
     return value
 
 

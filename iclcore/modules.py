@@ -8,6 +8,7 @@ heads of rank R. The last token is the query, whose y is set to zero. The predic
 (P, O).
 """
 
+from iclcore.checks import BadValue
 from iclcore.extras import needs
 from iclcore.models import CubicMLP, MergedAttention, Model, SeparateAttention, Weights
 from iclcore.shapes import Float
@@ -125,11 +126,14 @@ def _stacked(matrices: nn.ParameterList) -> Float[Tensor, "H a b"]:
     return torch.stack(tuple(matrices))
 
 
-MODULES = {MergedAttention: Merged, SeparateAttention: Separate, CubicMLP: Cubic}
+MODULES: dict[type, type] = {MergedAttention: Merged, SeparateAttention: Separate, CubicMLP: Cubic}
 
 
 def module(
     model: Model, weights: Weights, outputs: int, precision: torch.dtype = torch.float64
 ) -> Network:
     """Return the torch module of a model, with copies of the weights."""
+    if type(model) not in MODULES:
+        own = type(model).__name__
+        raise BadValue("model", f"takes a torch module: iclcore.modules.MODULES[{own}] is missing")
     return MODULES[type(model)](model, weights, outputs, precision)

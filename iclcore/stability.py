@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from iclcore import moments
-from iclcore.checks import BadValue
+from iclcore.checks import BadValue, instance
 from iclcore.engines.base import flat, parted
 from iclcore.extras import needs
 from iclcore.models import Factors, Model, trainable
@@ -39,7 +39,8 @@ def stable_rate(task: RegressionTask, model: Model) -> float:
     sets them to zero, because along these weights round-off or a finite sample starts an instability at a
     smaller learning rate.
     """
-    if not model.linear:
+    instance("task", task, RegressionTask)
+    if not trainable("model", model).linear:
         raise BadValue("model", "takes a linear one; monotone_rate takes softmax attention too")
     slope = jacobian(balanced_end(task, model), moments.features(model, task.dim, task.outputs))
     gram = np.kron(np.eye(task.outputs), moments.of_population(task, model).gram) / task.outputs

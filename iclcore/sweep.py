@@ -35,7 +35,7 @@ from pathlib import Path
 from threading import Event
 
 from iclcore.bars import Bar
-from iclcore.checks import BadValue, whole
+from iclcore.checks import BadValue, instance, whole
 from iclcore.extras import needs
 from iclcore.files import DamagedFile, write_whole
 from iclcore.history import History
@@ -151,7 +151,7 @@ class Swept:
 
     def file(self, plan: Plan) -> Path:
         """Return the path of a run's file."""
-        return self.folder / "runs" / f"{plan.name}.npz"
+        return self.folder / "runs" / f"{instance('plan', plan, Plan).name}.npz"
 
     def history(self, plan: Plan) -> History:
         """Read the history of the run of ``plan`` from its file."""

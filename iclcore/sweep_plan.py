@@ -26,7 +26,7 @@ from iclcore.history import History, describe
 from iclcore.models import Model, trainable
 from iclcore.optimisers import PLAIN, Optimizer
 from iclcore.task import RegressionTask, Sequences
-from iclcore.trainer import Callback, check_data, train
+from iclcore.trainer import Callback, check_data, test_sets, train
 from iclcore.versions import PACKAGES, versions
 
 MOST_PLANS = 100_000  # a larger grid is almost certainly a typing error
@@ -190,6 +190,7 @@ def grid(plan: Plan, **axes: Collection) -> list[Plan]:
     - ``axes``: lists of values by name, such as ``seed=range(8)``. Each name is looked up first in the fields
       of the plan, then in those of its model, then in those of its task.
     """
+    checks.instance("plan", plan, Plan)
     parts = {"plan": plan, "model": plan.model} | ({} if plan.own_data else {"data": plan.data})
     owners = {}
     for name, values in axes.items():
@@ -217,6 +218,7 @@ def grid(plan: Plan, **axes: Collection) -> list[Plan]:
 
 def distinct(plans: Sequence[Plan]) -> dict[str, Plan]:
     """Return the plans by name. Raise BadValue if there are none or if two have the same name."""
+    checks.instance("plans", plans, list, tuple)
     by_name = {plan.name: plan for plan in plans}
     if len(by_name) < len(plans) or not plans:
         raise BadValue("plans", "takes at least one run, and each run once")
@@ -228,12 +230,6 @@ def training_data(plan: Plan) -> Sequences | RegressionTask:
     return _published_draw(plan.draw) if plan.drawn else plan.data
 
 
-def test_sets(data: Sequences | RegressionTask) -> dict[str, Sequences]:
-    """Return the test sets of the data, by the names that their errors have in the history of a plan."""
-    tests = data.tests if isinstance(data, Sequences) else {}
-    return {f"test_{name}": sequences for name, sequences in tests.items()}
-
-
 def carry_out(plan: Plan, callback: Callback | None = None) -> History:
     """Train a plan and return its history, which holds the plan's settings and the floor of the loss.
 
@@ -243,7 +239,7 @@ def carry_out(plan: Plan, callback: Callback | None = None) -> History:
     seed = None if plan.drawn else plan.seed
     history = train(
         plan.model, data, plan.steps, plan.lr, optimizer=plan.optimizer, seed=seed,
-        tests=test_sets(data), engine=plan.engine, callback=callback,
+        engine=plan.engine, callback=callback,
     )  # fmt: skip
     series = {name: a for name, a in history.series.items() if plan.values or name != "value"}
     floor = history.floor

@@ -4,7 +4,7 @@ A sequence has N labelled examples (x_n, y_n = Wᵀ x_n) and a query x_q. The an
 sees the sequence as a matrix of T = N + 1 tokens (x, y), in which the query's y is set to zero.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -63,7 +63,7 @@ class Sequences:
     - ``name``: a name for the table of a sweep.
     - ``starts``: a function that returns the initial weights of a model. Only sequences that were drawn as in
       the published code have such a function.
-    - ``tests``: held-out sequences by name. A ``Plan`` records the errors on them too.
+    - ``tests``: held-out sequences by name. Training records the errors on them at every step.
 
     Lists and integers become arrays of floats. The arrays are read-only copies, because their averages and
     their digest are cached.
@@ -89,7 +89,7 @@ class Sequences:
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
         checks.instance("name", self.name, str)
-        for tests in self.tests.values():
+        for tests in checks.instance("tests", self.tests, Mapping).values():
             checks.instance("tests", tests, Sequences)
 
     def __len__(self) -> int:
@@ -121,6 +121,7 @@ class Sequences:
         return digest.hexdigest()[:16]
 
     def __getitem__(self, part: slice) -> "Sequences":
+        checks.instance("sequences[part]: part", part, slice, list, np.ndarray)
         return replace(self, x=self.x[part], y=self.y[part])
 
     @property
@@ -203,8 +204,11 @@ class RegressionTask:
         - ``settings``: other fields by name, such as ``context=31``.
         """
         covariance = numbers("covariance", covariance)
-        if covariance.shape != covariance.T.shape or not np.allclose(covariance, covariance.T):
-            raise BadValue("covariance", f"takes a symmetric matrix, not {shown(covariance)}")
+        square = covariance.ndim == 2 and covariance.shape == covariance.T.shape
+        symmetric = square and np.allclose(covariance, covariance.T)
+        if not symmetric or np.linalg.eigvalsh(covariance)[0] <= 0:
+            takes = "takes a symmetric matrix whose eigenvalues are above 0"
+            raise BadValue("covariance", f"{takes}, not {shown(covariance)}")
         values, basis = np.linalg.eigh(covariance)
         return cls(spectrum=values, basis=basis, **settings)
 

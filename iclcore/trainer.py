@@ -54,7 +54,8 @@ def train(
       exception: sequences from ``published.sample`` come with the initial weights of the published code, and
       these are used unless a ``seed`` is given.
     - ``seed``: the seed of the initial weights and of fresh sequences; 0 if it is not given.
-    - ``tests``: further data by name; the error on each is recorded at every step under that name.
+    - ``tests``: further data by name; the error on each is recorded at every step under that name. Without
+      them, the ``tests`` of Sequences are used, under names that begin with "test_".
     - ``snapshots``: the steps at which to keep all weights; a number n means every n steps.
     - ``engine``: "auto" chooses "moments" for linear models (or "population" for a task of many dimensions),
       "softmax" for softmax attention, and "autograd", the slow reference, for the rest. "published" repeats
@@ -70,7 +71,7 @@ def train(
     """
     trainable("model", model)
     instance("data", data, Sequences, RegressionTask, Moments)
-    tests = dict(instance("tests", tests or {}, Mapping))
+    tests = test_sets(data) if tests is None else dict(instance("tests", tests, Mapping))
     steps, lr = int(whole("steps", steps)), float(positive("lr", lr))
     seed = None if seed is None else int(whole("seed", seed, least=0))
     snapshots = _snapshot_steps(snapshots, steps)
@@ -158,6 +159,12 @@ def _snapshot_steps(snapshots: int | Sequence[int] | np.ndarray, steps: int) -> 
     if chosen and not 0 <= min(chosen) <= max(chosen) <= steps:
         raise BadValue("snapshots", f"takes steps from 0 to {steps}, not {shown(sorted(chosen))}")
     return chosen
+
+
+def test_sets(data: Data) -> dict[str, Data]:
+    """Return the held-out sequences of the data by the names under which their errors are recorded."""
+    tests = data.tests if isinstance(data, Sequences) else {}
+    return {f"test_{name}": sequences for name, sequences in tests.items()}
 
 
 def check_data(model: Model, data: Data, tests: dict[str, Data], engine: str) -> None:

@@ -5,8 +5,8 @@ import pytest
 from conftest import close, recorded
 
 from iclbook import measure
-from iclbook.theory import emergence, linear_heads
-from iclcore.heads import phases, risk, theory
+from iclbook.theory import emergence, linear_heads, phases
+from iclcore.heads import risk, theory
 from iclcore.heads.theory import MultiTask
 
 said = recorded("two_papers")

@@ -16,8 +16,8 @@ from scipy.optimize import minimize
 
 from iclbook import measure
 from iclbook.measure import crossing
-from iclbook.theory import baselines, beyond, emergence, nonlinear
-from iclcore.heads import full_model, phases, risk, spectral, theory
+from iclbook.theory import baselines, beyond, emergence, nonlinear, phases
+from iclcore.heads import full_model, risk, spectral, theory
 from iclcore.heads.schedule import learning_rates, walk_schedule
 from iclcore.heads.theory import MultiTask
 from iclcore.history import History

@@ -8,8 +8,8 @@ from conftest import close
 from pace import mostly_slow
 
 from iclbook.measure import crossing
-from iclbook.theory import emergence
-from iclcore.heads import full_model, phases, spectral, theory
+from iclbook.theory import emergence, phases
+from iclcore.heads import full_model, spectral, theory
 from iclcore.heads.theory import MultiTask
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from conftest import close
 
-from iclbook.theory import linear_heads
-from iclcore.heads import full_model, phases
+from iclbook.theory import linear_heads, phases
+from iclcore.heads import full_model
 from iclcore.heads.theory import MultiTask
 
 

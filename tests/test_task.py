@@ -145,6 +145,16 @@ def test_a_table_of_rows_says_how_it_becomes_sequences():
     assert Sequences(np.asarray(rows).reshape(4, 3, 3), labels).dim == 3
 
 
+def test_numbers_that_are_objects_and_covariances_that_are_singular_are_refused():
+    with pytest.raises(
+        BadValue, match=r"x takes an array of real numbers, not of objects: try .astype"
+    ):
+        Sequences(X.astype(object), Y)
+    for covariance in ([[1, 1], [1, 1]], [1, 2], [[1, 2], [0, 1]]):
+        with pytest.raises(BadValue, match="covariance takes a symmetric matrix whose eigenvalues"):
+            RegressionTask.of_covariance(covariance)
+
+
 def test_masked_entries_are_refused():
     mask = np.zeros_like(X, dtype=bool)
     assert Sequences(np.ma.array(X, mask=mask), Y).dim == 2  # nothing is masked

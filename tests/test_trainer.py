@@ -25,7 +25,8 @@ from iclcore import (
     train,
 )
 from iclcore.engines.autograd import AutogradEngine
-from iclcore.moments import Moments, coefficients, of_population, of_sequences
+from iclcore.engines.linear import MomentEngine
+from iclcore.moments import Moments, averages, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
 from iclcore.trainer import delayed_interrupt
 
@@ -181,6 +182,27 @@ def test_factors_that_are_copies_are_refused():
     model = Copying()
     with pytest.raises(TypeError, match="factors must return views of the weights"):
         AutogradEngine(model, model.start(3), TASK.sample(3), [], 0.1)
+
+
+def test_factors_of_a_wrong_shape_are_refused():
+    """Without the check the compiled loop would read beyond the arrays, which can end the process."""
+
+    class Exchanged(SeparateAttention):
+        def factors(self, weights, dim):
+            return super().factors(weights, dim)[::-1]
+
+    model = Exchanged(heads=2)
+    with pytest.raises(BadValue, match=r"model takes factors of shapes .*; Exchanged has \[\(2, "):
+        MomentEngine(model, model.start(3), averages(TASK, SeparateAttention()), [], 0.1)
+
+
+def test_sequences_bring_their_held_out_sets():
+    model, data, other = SeparateAttention(), TASK.sample(30), TASK.sample(20, 1)
+    own = Sequences(data.x, data.y, tests={"later": other})
+    history = train(model, own, 9, 0.01)
+    explicit = train(model, data, 9, 0.01, tests={"test_later": other})
+    close(history.series["test_later"], explicit.series["test_later"], within=0)
+    assert set(train(model, own, 9, 0.01, tests={}).series) == {"loss", "value"}
 
 
 def test_interruption_keeps_what_was_recorded():

@@ -29,9 +29,10 @@ def next_drop(plan: Plan, history: History) -> str | None:
         levels *= np.square(data.y[:, data.lengths[0] - 1 :]).mean() / levels[0]
         task = data.task
     passed = int(np.abs(levels - loss[-1]).argmin())
-    if passed == len(levels) - 1:
-        return None
     line = f"the loss is on a plateau, {learned[passed]:g} of {task.dim} eigenvectors are learned"
+    if passed == len(levels) - 1:
+        heads_are_few = isinstance(model, SeparateAttention) and learned[passed] < task.dim
+        return f"{line}: that is all that these heads can learn" if heads_are_few else None
     latest = MOST_STEPS * plan.lr
     times = drop_times(task, model, history.start, latest)
     if passed >= len(times) or not times[passed] < latest:

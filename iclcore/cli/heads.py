@@ -65,7 +65,10 @@ def schedule_of(options: argparse.Namespace) -> Schedule:
     if options.lr is None and options.steps is None:
         return FIGURE_1
     if options.lr is None or options.steps is None:
-        raise BadValue("lr", "needs --epoch; without both, the rates are .02, .01, .004")
+        missing, other = ("lr", "--epoch") if options.lr is None else ("steps", "--lr")
+        raise BadValue(
+            missing, f"is needed with {other}; without both, the rates are .02, .01, .004"
+        )
     lr = positive("lr", options.lr)
     return ((whole("steps", options.steps) * lr, lr),)
 

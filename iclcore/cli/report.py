@@ -55,6 +55,8 @@ def report(history: History, options: argparse.Namespace) -> int:
     seconds = ", ".join(f"{name} {value:.3g}" for name, value in history.seconds.items() if value)
     floor = "" if history.floor is None else f", least-squares floor {history.floor:.6f}"
     print(f"{steps} steps, loss {'none' if final is None else f'{final:.8g}'}{floor}")
+    for name in filter(lambda name: name.startswith("test_"), history.series):
+        print(f"{name}: {history.series[name][-1]:.8g}")
     print(f"engine {history.engine}; seconds: {seconds}")
     saved = f"saved in {options.save}" if options.save else "not saved, without --save"
     if history.ended == "interrupted":

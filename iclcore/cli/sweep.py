@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     picture = options.out / "figure.png"
     try:
         from iclcore.cli import plots
-    except MissingExtra:
+    except MissingExtra as error:
+        print(f"no figure.png, which {error}", file=sys.stderr)
         picture.unlink(missing_ok=True)  # an old picture would show an earlier sweep
     else:
         save_picture(plots.swept(swept), picture)
@@ -55,8 +56,12 @@ def plans_of(options: argparse.Namespace) -> list[Plan]:
     for axis in options.grid.split():
         name, _, values = axis.partition("=")
         action = parser._option_string_actions.get(f"--{name}")
-        if action is None or action.nargs == 0 or not values:
+        if action is None and values:
+            parser.error(unknown_flag(f"--{name}", parser))
+        if action is None or not values:
             raise BadValue("grid", f"takes FLAG=VALUES separated by spaces, not {axis!r}")
+        if action.nargs == 0:
+            raise BadValue("grid", f"cannot vary --{name}, which has no value: make two sweeps")
         fixed = {word.split("=")[0] for word in options.rest}
         if action in axes or fixed & set(action.option_strings):
             raise BadValue("grid", f"varies --{name}, which is also given elsewhere")

@@ -7,6 +7,7 @@ installed.
 import numpy as np
 
 from iclcore import plain
+from iclcore.checks import BadValue
 from iclcore.engines.base import Engine, flat, parted
 from iclcore.models import Factors, scoring, scoring_gradients
 from iclcore.moments import CHUNK, Moments, coefficients, featured, linear_loops
@@ -17,6 +18,7 @@ class MomentEngine(Engine):
 
     def prepare(self, train: Moments, tests: list[Moments]) -> None:
         self.features, self.rule, self.done = train.features, self.optimizer.rule, 0
+        self._check_factors()
         # We train only the weights that reach the prediction. The others would only shrink by weight decay,
         # which changes neither the loss nor the prediction.
         theta = flat(self.views)
@@ -25,6 +27,16 @@ class MomentEngine(Engine):
         self.factors, self.slopes = (self._named(vector) for vector in self.vectors[:2])
         self.measure([train, *tests])
         self.batches = np.empty((0, 0, self.features.size)), np.empty((0, 0, len(train.cross)))
+
+    def _check_factors(self) -> None:
+        """Check the shapes of the factors, because the compiled loop would read beyond a wrong array."""
+        dim, (a, b) = self.features.dim, self.features.pair.shape
+        shapes = [view.shape for view in self.views]
+        heads, rank = shapes[0][:2]
+        parts = [(heads, rank, a), (heads, rank, dim)] if len(shapes) == 3 else [(heads, dim, a)]
+        if shapes != (expected := [*parts, (heads, self.features.outputs, b)]):
+            name = type(self.model).__name__
+            raise BadValue("model", f"takes factors of shapes {expected}; {name} has {shapes}")
 
     def measure(self, sets: list[Moments]) -> None:
         """Stack the moments of the data sets whose errors are recorded.

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iclcore.checks import BadValue, instance
+from iclcore.checks import BadValue
 from iclcore.extras import needs
 from iclcore.models import SeparateAttention, Weights
 from iclcore.task import Divisor, RegressionTask
@@ -68,12 +68,13 @@ def staircase(
 
     a, b = rates(task, divisor)
     basis, dim = task.eigenvectors, task.dim
-    shape = np.shape(instance("start", start, Mapping).get("key", ()))
+    if not isinstance(start, Mapping):
+        takes = "takes initial weights, such as run.start, not"
+        raise BadValue("start", f"{takes} {type(start).__name__}")
+    shape = np.shape(start.get("key", ()))
     if shape[1:] != (1, dim + 1):
-        raise BadValue(
-            "start",
-            f"takes keys of shape (heads, 1, {dim + 1}), as rank-one attention has, not {shape}",
-        )
+        takes = f"takes keys of shape (heads, 1, {dim + 1}), as rank-one attention has"
+        raise BadValue("start", f"{takes}, not {shape}")
     key, query, value = SeparateAttention().factors(start, dim)
     pair = np.stack([value[:, 0], key[:, 0]], axis=1)  # (H, 2, D + 1): the two ways to the answer
     heads = len(pair)

@@ -18,7 +18,7 @@ def lines(
     says: str = "",
     wide: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
     marks: Mapping[str, tuple[float, float]] | None = None,
-    levels: Sequence[float] = (),
+    levels: Sequence[float] | np.ndarray = (),
     **settings,
 ) -> Panel:
     """Named curves, solid; dashed on each what theory says under the same name.

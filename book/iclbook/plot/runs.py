@@ -22,7 +22,7 @@ QUIET_TICK = {"markersize": 8, "markeredgewidth": 1.2, "color": "#c8703a", "zord
 def losses(
     runs: Sequence[History],
     shown: History | None = None,
-    levels: Sequence[float] = (),
+    levels: Sequence[float] | np.ndarray = (),
     drops: Sequence[Sequence[Drop]] = (),
     until: int | None = None,
     names: str | None = r"$\mathcal{L}(\mathcal{M}_%d)$",

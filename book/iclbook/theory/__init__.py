@@ -1,1 +1,1 @@
-"""Formulas that only one chapter uses. The others are in ``iclcore.theory`` and ``iclcore.heads``."""
+"""Formulas that only chapters use. The others are in ``iclcore.theory`` and ``iclcore.heads``."""

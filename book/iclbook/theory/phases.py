@@ -8,12 +8,12 @@ Throughout, a = d_i √d_e and κ = 4 s_i/a. The parameter ``width`` is d_e, by 
 """
 
 import numpy as np
+from jaxtyping import Float, Int
 from scipy.integrate import solve_ivp
 from scipy.special import xlog1py
 
 from iclcore.checks import BadValue
 from iclcore.heads.theory import EXACTLY, MultiTask, PerTask, Spectrum, check_shapes, root_width
-from iclcore.shapes import Float, Int
 
 
 def race(

@@ -169,7 +169,7 @@ class History:
             raise ValueError("predictors: this run kept no weights; use train(..., snapshots=10)")
         return predictor(model.factors(self.snapshots, self._sizes[0]))
 
-    def predict(self, x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, "P *O"]:
+    def predict(self, x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, " P *O"]:
         """Return ŷ, the label that the trained model predicts for the query of each sequence.
 
         - ``x``: inputs of shape (P, T, D). The last input of each sequence is the query.

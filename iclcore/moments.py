@@ -118,14 +118,15 @@ class Moments:
 
         The solutions c of gram c = cross have this loss. If there are fewer sequences than features, the
         equation has many solutions, and gram has no inverse. We therefore scale all features to unit variance
-        and add ε, the size of round-off, to the diagonal of gram. The loss of the solution c of this changed
-        equation is too large only by a term of second order in ε. The computation takes 2F³/3 operations:
-        0.2 s at D = 16, and some seconds at D = 24.
+        and add ε, ten times round-off, to the diagonal of gram. The loss of the solution c of this changed
+        equation is too large only by a term of second order in ε. If a few sequences are hundreds of times as
+        large as the others, round-off in gram hides the others, and the floor is too large. The computation
+        takes 2F³/3 operations: 0.2 s at D = 16, and some seconds at D = 24.
         """
         spread = np.sqrt(np.maximum(self.gram.diagonal(), np.finfo(float).tiny))
         gram = self.gram / spread
         gram /= spread[:, None]
-        gram.flat[:: len(gram) + 1] += np.finfo(float).eps * len(gram)
+        gram.flat[:: len(gram) + 1] += 10 * np.finfo(float).eps * len(gram)
         c = np.linalg.solve(gram, (self.cross / spread).T).T / spread
         return max(0.0, self.loss(c))  # round-off can give less than 0 if the fit is exact
 

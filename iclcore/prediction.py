@@ -35,7 +35,7 @@ def attend(
 
 def predict(
     model: Model, weights: Weights, sizes: Sizes, x: ArrayLike, y: ArrayLike
-) -> Float[np.ndarray, "P *O"]:
+) -> Float[np.ndarray, " P *O"]:
     """Return ŷ for the inputs ``x`` and the labels ``y`` of the context; see ``History.predict``."""
     x, y = inputs("x", x), np.asanyarray(y)
     count, tokens, dim = x.shape

@@ -37,7 +37,8 @@ def sample(
     - ``test``: the number of sequences in each of the test sets, ``tests["in_weight"]`` and
       ``tests["in_context"]``. If it is 0, there are no test sets.
     - ``torch_bits``: whether PyTorch draws and calculates. The numbers then equal those of the published code
-      in every bit on the same kind of processor. With NumPy, they differ by a few millionths.
+      in every bit on the same kind of processor. With NumPy, they differ by a few millionths, or by more if
+      there are hardly more sequences than dimensions, because whitening then enlarges round-off.
 
     The ``task`` of the result holds the drawn eigenvectors. The shared W is only in the labels.
     """

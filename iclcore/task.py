@@ -89,8 +89,10 @@ class Sequences:
         object.__setattr__(self, "x", read_only(x))
         object.__setattr__(self, "y", read_only(y))
         checks.instance("name", self.name, str)
-        for tests in checks.instance("tests", self.tests, Mapping).values():
-            checks.instance("tests", tests, Sequences)
+        tests = dict(checks.instance("tests", self.tests, Mapping))
+        for each in tests.values():
+            checks.instance("tests", each, Sequences)
+        object.__setattr__(self, "tests", tests)
 
     def __len__(self) -> int:
         return len(self.x)

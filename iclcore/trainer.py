@@ -227,6 +227,8 @@ def _advance(
                 clock = time.perf_counter()
                 blocks.append(engine.advance(min(size, stop - done)))
                 count, loss = len(blocks[-1][0]), float(blocks[-1][0][-1])
+                per_second = count / max(time.perf_counter() - clock, 1e-9)
+                size = max(1, int(min(4 * size, BLOCK_SECONDS * per_second)))
                 done += count
                 bar.show(done, f"loss {loss:.4g}")
                 answer = callback(done, loss) if callback else None
@@ -236,8 +238,6 @@ def _advance(
                     ended = "interrupted"
                 elif isinstance(answer, bool | np.bool_) and answer and done < steps:
                     ended = "stopped"
-                per_second = count / max(time.perf_counter() - clock, 1e-9)
-                size = max(1, int(min(4 * size, BLOCK_SECONDS * per_second)))
             if done == stop and stop in snapshots:
                 kept[stop] = copied(engine.weights)
     return blocks, kept, ended

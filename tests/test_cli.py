@@ -189,13 +189,20 @@ def test_a_saved_run_is_repeated_with_other_flags(flags, in_folder):
     assert changed.settings == other.settings and changed.loss.tobytes() == other.loss.tobytes()
 
 
+def test_a_saved_run_is_repeated_with_another_optimizer(in_folder):
+    assert main(shlex.split("train --epoch 5 --trainset_size 50 --save a.csv")) == 0
+    assert main(shlex.split("train --like a.csv --optimizer adam --save b.csv")) == 0
+    assert "Adam" in History.from_csv("b.csv").settings
+
+
 def test_a_run_that_cannot_be_repeated_is_refused(in_folder, capsys):
     task, model = RegressionTask(dim=3, context=7), SeparateAttention(heads=2)
     data = Sequences(*(getattr(task.sample(60, 1), name) for name in "xy"))
     train(model, data, 3, 0.01).to_csv("python.csv")
-    own = replace(data, name="own")
+    held_out = replace(data, name="own", tests={"held_out": data})
+    np.savez("mine.npz", x=data.x, y=data.y)
     for name, plan in {
-        "own": Plan(own, model, steps=3),
+        "own": Plan(held_out, model, steps=3),
         "context": Plan(task, replace(model, divisor="context"), steps=3),
         "basis": Plan(replace(task, basis=np.eye(3)), model, sequences=None, steps=3),
         "noise": Plan(replace(task, noise=0.1), model, sequences=None, steps=3),
@@ -208,10 +215,15 @@ def test_a_run_that_cannot_be_repeated_is_refused(in_folder, capsys):
     files = {name: "takes a run of train" for name in ("python.csv", "m.csv", "context.npz")}
     files |= {f"{name}.npz": "takes a run of train" for name in ("basis", "noise", "beta")}
     for file, says in (
-        files | {"own.npz": "--data: is needed", "none.csv": "No such file"}
+        files
+        | {
+            "own.npz": "--data: is needed",
+            "own.npz --data mine.npz": "--test: is needed",
+            "none.csv": "No such file",
+        }
     ).items():
         with pytest.raises(SystemExit, match="2"):
-            main(["train", "--like", file])
+            main(["train", "--like", *file.split()])
         said = capsys.readouterr().err
         assert said.count("\n") == 1 and says in said, said
 
@@ -226,7 +238,7 @@ def test_a_logarithmic_range_and_a_dry_run(in_folder, capsys):
     assert main(shlex.split(line.replace("log:1:100:3", "1,10"))) == 0
     with open("out/table.csv", newline="") as file:
         rows = [(row["heads"], row["lr"]) for row in csv.DictReader(file)]
-    rates = ["0.001", "0.00316", "0.01", "0.0316", "0.1"]
+    rates = ["0.001", "0.00316228", "0.01", "0.0316228", "0.1"]
     assert rows == [(heads, lr) for heads in ("1", "10") for lr in rates]
     capsys.readouterr()
     assert main(shlex.split(f"{line} --dry-run")) == 0

@@ -311,6 +311,15 @@ def test_features_are_all_products():
     assert features(CubicMLP(), dim=4, outputs=1).size == 16
 
 
+def test_the_floor_of_equal_sequences_is_found():
+    """Their gram matrix has rank one. With a tenth of ε on its diagonal, some of these have no solution."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = np.repeat(rng.standard_normal((1, 6, 2)), 50, axis=0)
+        data = Sequences(x, x @ rng.standard_normal((1, 2, 1)))
+        close(of_sequences(data, SeparateAttention()).floor(), 0.0)
+
+
 def test_floor_is_least_squares():
     task = RegressionTask(dim=2, context=4)
     data, model = task.sample(50), MergedAttention()

@@ -24,6 +24,7 @@ from iclcore import (
     published,
     train,
 )
+from iclcore.checks import BadValue
 from iclcore.engines.autograd import AutogradEngine
 from iclcore.engines.linear import MomentEngine
 from iclcore.moments import Moments, averages, coefficients, of_population, of_sequences
@@ -189,7 +190,8 @@ def test_factors_of_a_wrong_shape_are_refused():
 
     class Exchanged(SeparateAttention):
         def factors(self, weights, dim):
-            return super().factors(weights, dim)[::-1]
+            key, query, value = super().factors(weights, dim)
+            return value, key, query
 
     model = Exchanged(heads=2)
     with pytest.raises(BadValue, match=r"model takes factors of shapes .*; Exchanged has \[\(2, "):

@@ -11,7 +11,7 @@ from iclcore.task import RegressionTask, Sequences
 # A loss is on a plateau if it falls by less than this fraction in the last tenth of the steps.
 FLAT = 0.01
 MOST_STEPS = 1e12  # nobody waits for a later drop
-MARGIN = 1.5  # drawn data shift the time of a drop by some 10%, and the drop itself takes time
+MARGIN = 1.5  # thousands of drawn sequences move a drop by some 10%, and the drop itself takes time
 
 
 def next_drop(plan: Plan, history: History) -> str | None:
@@ -39,8 +39,10 @@ def next_drop(plan: Plan, history: History) -> str | None:
         return f"{line}: a larger --epoch, --lr or --init takes the run further"
     step = times[passed] / plan.lr
     epoch = float(f"{MARGIN * max(step, plan.steps):.2g}")
-    line += f": theory expects the next drop at about step {step:.0f}. --epoch {epoch:.0f} shows it"
-    return f"{line}; with a larger --lr, fewer steps are enough"
+    line += f": theory expects the next drop at about step {step:.0f}"
+    if step < plan.steps:
+        return f"{line}, and it is late; try --epoch {epoch:.0f}"
+    return f"{line}. --epoch {epoch:.0f} shows it; with a larger --lr, fewer steps are enough"
 
 
 @np.errstate(all="ignore")  # weights can be so small that their products are 0

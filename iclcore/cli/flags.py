@@ -101,7 +101,7 @@ def task_of(options: argparse.Namespace) -> RegressionTask:
 
 def optimizer_of(options: argparse.Namespace) -> Optimizer:
     if options.optimizer == "adam":
-        if options.momentum is not None:
+        if options.momentum:
             raise BadValue("momentum", "is only for --optimizer sgd; adam has momentum of its own")
         return Adam(**given(options, "weight_decay"))
     return GradientDescent(**given(options, "momentum", "weight_decay"))

@@ -34,6 +34,8 @@ def like(options: argparse.Namespace) -> argparse.Namespace:
         raise BadValue("like", f"{takes}; no flags describe the run in {options.like}")
     if own and not options.data:
         raise BadValue("data", f"is needed, as the run in {options.like} was on arrays of your own")
+    if own and settings["tests"] and not options.test:
+        raise BadValue("test", f"is needed, as the run in {options.like} had held-out arrays")
     if options.data:
         flags |= dict.fromkeys(TASK_FLAGS)
     parser.set_defaults(**flags)

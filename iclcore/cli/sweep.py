@@ -88,7 +88,7 @@ def axis_values(text: str) -> Sequence:
     """Return the values of one axis: a list, a range FIRST:END or FIRST:END:STEP, or log:FIRST:LAST:COUNT.
 
     The values of a logarithmic range have equal ratios, except that the values between FIRST and LAST are
-    rounded to three digits.
+    rounded to six digits.
     """
     if ":" not in text:
         return text.split(",")
@@ -96,10 +96,10 @@ def axis_values(text: str) -> Sequence:
     try:
         if kind == "log":
             first, last, count = parts
-            if not 2 <= int(count) <= MOST_PLANS or not float(first) * float(last) > 0:
+            if not 2 <= int(count) <= MOST_PLANS or not 0 < float(first) * float(last) < np.inf:
                 raise ValueError
             between = np.geomspace(float(first), float(last), int(count))[1:-1]
-            return [first, *(f"{number:.3g}" for number in between), last]
+            return [first, *(f"{number:.6g}" for number in between), last]
         numbers = range(*map(int, (kind, *parts)))
         len(numbers)  # raises OverflowError if there are too many
         return numbers

@@ -108,7 +108,7 @@ def begun(text: str) -> str:
     return text[0].upper() + text[1:] if text[0].isascii() else text
 
 
-def course(y: Float[np.ndarray, "t *curves"] | Sequence[float]) -> str:
+def course(y: Float[np.ndarray, " t *curves"] | Sequence[float]) -> str:
     """Where a curve begins and ends, once if they look the same."""
     rows = np.reshape(y, (len(y), -1))  # of one curve, or of several
     there = rows[np.isfinite(rows).all(axis=1)]

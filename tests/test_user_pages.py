@@ -29,7 +29,7 @@ def test_the_readme_draws_the_picture_that_it_shows(in_folder):
     run("README.md")
     drawn, shown = in_folder / "staircase.png", ROOT / "book" / "images" / "staircase.png"
     assert pixels_alike(shown.read_bytes(), drawn.read_bytes())
-    assert (in_folder / "run.png").exists() and not (in_folder / "runs").exists()  # a dry run
+    assert (in_folder / "attnS.png").exists() and not (in_folder / "runs").exists()  # a dry run
 
 
 def test_the_page_on_using_the_package_runs(in_folder):

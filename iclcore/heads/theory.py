@@ -108,9 +108,9 @@ def aligned_start(
 ) -> tuple[Spectrum, Spectrum]:
     """Return (ω, μ) of a start at which head i leans towards task i.
 
-    μ_i^i is ``own``, every other μ is ``mu``, and every ω is ``omega``. The default values are our
-    choice, as the caption of the paper's Figure 1 gives none. The published code starts at
-    ω = L^(−3/2)/√d_e and μ = L^(−3/2), with four times that μ for a head's own task.
+    There are ``heads`` heads, by default one for each part of ``task``. μ_i^i is ``own``, every other μ is
+    ``mu``, and every ω is ``omega``. The defaults are our choice, as the caption of the paper's Figure 1
+    gives none. The published code has ω = L^(−3/2)/√d_e and μ = L^(−3/2), four times as much for μ_i^i.
     """
     shape = (whole("heads", task.tasks if heads is None else heads), task.tasks)
     start = np.full(shape, float(mu))
@@ -186,8 +186,8 @@ def flow(
 
         ω̇_i = −(2/√d_e) |ω_i| (1/d_i) ∂Loss/∂ω_i,   μ̇_i = −2 |μ_i| ∂Loss/∂μ_i.
 
-    ``omega0`` and ``mu0`` hold the start, or many starts at once, at the time ``t[0]``; ``width`` is
-    d_e, by default d. Signs never change and a zero stays zero, so we integrate log|ω| and log|μ|. In
+    ``omega0`` and ``mu0`` hold the start of a model of ``task``, or many starts at once, at the first of the
+    times ``t``; ``width`` is d_e, by default d. Signs never change and a zero stays zero, so we integrate log|ω| and log|μ|. In
     plain coordinates, round-off could carry a weight that has decayed across zero, and this weight would
     then grow (in one case to a final loss of 5.43 instead of 6.42).
     """

@@ -187,9 +187,9 @@ def flow(
         ω̇_i = −(2/√d_e) |ω_i| (1/d_i) ∂Loss/∂ω_i,   μ̇_i = −2 |μ_i| ∂Loss/∂μ_i.
 
     ``omega0`` and ``mu0`` hold the start of a model of ``task``, or many starts at once, at the first of the
-    times ``t``; ``width`` is d_e, by default d. Signs never change and a zero stays zero, so we integrate log|ω| and log|μ|. In
-    plain coordinates, round-off could carry a weight that has decayed across zero, and this weight would
-    then grow (in one case to a final loss of 5.43 instead of 6.42).
+    times ``t``; ``width`` is d_e, by default d. Signs never change and a zero stays zero, so we integrate
+    log|ω| and log|μ|. In plain coordinates, round-off could carry a weight that has decayed across zero, and
+    this weight would then grow.
     """
     from scipy.integrate import solve_ivp
 

@@ -10,6 +10,7 @@ import pytest
 from iclcore import RegressionTask, SeparateAttention, bars, train
 from iclcore.heads.spectral import train_spectral
 from iclcore.heads.theory import MultiTask, aligned_start
+from iclcore.sweep import Plan, grid, sweep
 
 
 class Terminal(StringIO):
@@ -38,6 +39,19 @@ def test_the_bar_shows_the_loss():
     text = shown(run)
     assert "/300 [" in text and f"steps/s, loss {run().loss[0]:.4g}]" in text
     assert text.endswith("\r")  # the bar is removed
+
+
+def test_a_notebook_without_widgets_shows_the_bar_as_text(monkeypatch):
+    """A kernel's stderr is no terminal, but somebody reads it."""
+    monkeypatch.setattr(Terminal, "isatty", lambda self: False)
+    monkeypatch.setattr(Terminal, "__module__", "ipykernel.iostream")
+    assert "/300 [" in shown(run)
+
+
+def test_a_sweep_shows_its_bar_and_a_loss(tmp_path):
+    plan = Plan(RegressionTask(dim=2, context=4), SeparateAttention(1), sequences=20, steps=9)
+    assert "| 2/2 [" in (text := shown(lambda: sweep(grid(plan, seed=(1, 2)), tmp_path)))
+    assert "runs/s, last loss " in text
 
 
 def test_runs_of_the_second_paper_show_a_bar_too():

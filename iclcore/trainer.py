@@ -55,7 +55,7 @@ def train(
       these are used unless a ``seed`` is given.
     - ``seed``: the seed of the initial weights and of fresh sequences; 0 if it is not given.
     - ``tests``: further data by name; the error on each is recorded at every step under that name. Without
-      them, the ``tests`` of Sequences are used, under names that begin with "test_".
+      them, the ``tests`` of Sequences are used, under names that begin with ``test_``.
     - ``snapshots``: the steps at which to keep all weights; a number n means every n steps.
     - ``engine``: "auto" chooses "moments" for linear models (or "population" for a task of many dimensions),
       "softmax" for softmax attention, and "autograd", the slow reference, for the rest. "published" repeats

@@ -23,6 +23,6 @@ def needs(extra: str = "") -> Iterator[None]:
     except ModuleNotFoundError as error:
         install = f'".[{extra}]"' if extra else error.name
         line = f"needs {error.name}, which is not installed: pip install {install}"
-        if error.name == "torch":
+        if extra in ("torch", "book"):
             line += " (on Linux, first install the CPU build, as README says)"
         raise MissingExtra(line, name=error.name) from None

@@ -251,7 +251,7 @@ def _problem(history: History, data: Data) -> str | None:
         problem = f"rose at step {history.first_rise}"
     else:
         return None
-    advice = "iclcore.stability finds smaller ones"
+    advice = "iclcore.stability.monotone_rate finds a smaller one for this many steps"
     if isinstance(data, Sequences) and data.starts and history.engine != "published":
         advice += '; engine="published" on a draw with torch_bits=True repeats the authors\' run'
     return f"the loss {problem}, because lr = {history.lr:g} is too large: {advice}"

@@ -529,7 +529,7 @@ def test_a_rising_loss_is_reported_in_one_line(in_folder, capsys):
         assert main(shlex.split(f"{flags} --engine {engine}")) == 0
         said = capsys.readouterr().err
         assert said.count("\n") == 1 and "the loss rises at step " in said
-        assert ("--engine published continues" in said) == offered
+        assert ("--engine published repeats" in said) == offered
 
 
 def test_theory(in_folder, capsys):
@@ -640,12 +640,18 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
     said = capsys.readouterr().out
     assert "the loss is on a plateau, 0 of 4 eigenvectors are learned: theory" in said
     step, epoch = map(int, re.findall(r"step (\d+)\. --epoch (\d+) shows it", said)[0])
+    rate = float(said.split()[-1])  # the largest learning rate that is suggested
+    fast = [str(round(epoch * 1e-3 / rate)), "--lr", str(rate), "--save", "fast.csv"]
+    assert main([*line.split(), *fast]) == 0
+    quick = History.from_csv("fast.csv")
+    assert quick.first_rise is None
     assert main([*line.split(), str(epoch), "--save", "run.csv"]) == 0
     loss = History.from_csv("run.csv").loss
     gain = 0.36 if model == "attnS" else 0.86  # of the first eigenvector, or of all
     # the covariance of 5,000 sequences differs from that of their task, and so rates differ by some percent
     assert loss[-1] < loss[0] - gain / 2 < loss[int(0.75 * step)]
     assert abs(np.argmax(loss < loss[0] - gain / 2) / step - 1) < 0.2
+    assert quick.loss[-1] < loss[0] - gain / 2
     said = capsys.readouterr().out  # a single head learns one eigenvector, the others learn all
     assert ("that is all that these heads can learn" in said) == (model == "attnS")
 

@@ -182,7 +182,9 @@ for call in {list(MISSING)!r}:
     for line, (call, (module, extra)) in zip(lines, MISSING.items(), strict=True):
         prefix = re.escape("2 iclcore " + call.split()[0][6:] + ": ")
         want = f'needs {module}[.\\w]*, which is not installed: pip install "\\.\\[{extra}\\]"'
-        want += r" \(on Linux, first install the CPU build, as README says\)" * (extra == "torch")
+        want += r" \(on Linux, first install the CPU build, as README says\)" * (
+            extra in ("torch", "book")
+        )
         assert re.fullmatch((prefix if "main" in call else "") + want, line), (call, line)
     assert not list(tmp_path.iterdir())
 

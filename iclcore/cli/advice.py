@@ -4,12 +4,15 @@ import numpy as np
 
 from iclcore.history import History
 from iclcore.models import Model, SeparateAttention, Weights
+from iclcore.moments import features
 from iclcore.optimisers import PLAIN
+from iclcore.stability import stable_rate
 from iclcore.sweep_plan import Plan, training_data
 from iclcore.task import RegressionTask, Sequences
 
 # A loss is on a plateau if it falls by less than this fraction in the last tenth of the steps.
 FLAT = 0.01
+QUICK = 1000  # with more features than this, a stable learning rate takes a second to compute
 MOST_STEPS = 1e12  # nobody waits for a later drop
 MARGIN = 1.5  # thousands of drawn sequences move a drop by some 10%, and the drop itself takes time
 
@@ -42,7 +45,10 @@ def next_drop(plan: Plan, history: History) -> str | None:
     line += f": theory expects the next drop at about step {step:.0f}"
     if step < plan.steps:
         return f"{line}, and it is late; try --epoch {epoch:.0f}"
-    return f"{line}. --epoch {epoch:.0f} shows it; with a larger --lr, fewer steps are enough"
+    line += f". --epoch {epoch:.0f} shows it"
+    if features(model, task.dim, task.outputs).size > QUICK:
+        return line
+    return f"{line}, and fewer with a larger --lr, up to about {stable_rate(task, model) / 2:.2g}"
 
 
 @np.errstate(all="ignore")  # weights can be so small that their products are 0

@@ -111,5 +111,5 @@ def say_rise(history: History, options: argparse.Namespace) -> None:
         line = f"the loss rises at step {history.first_rise}: the learning rate is too large for "
         line += "this run to follow gradient flow"
         if not options.data and options.sequences != math.inf and history.engine != "published":
-            line += "; --engine published continues as the authors' code does"
+            line += "; --engine published repeats the authors' run, in minutes and with PyTorch"
         print(line, file=sys.stderr)

@@ -32,7 +32,7 @@ class MomentEngine(Engine):
         """Check the shapes of the factors, because the compiled loop would read beyond a wrong array."""
         dim, (a, b) = self.features.dim, self.features.pair.shape
         shapes = [view.shape for view in self.views]
-        heads, rank = shapes[0][:2]
+        heads, rank = self.model.heads, getattr(self.model, "rank", shapes[0][1])
         parts = [(heads, rank, a), (heads, rank, dim)] if len(shapes) == 3 else [(heads, dim, a)]
         if shapes != (expected := [*parts, (heads, self.features.outputs, b)]):
             name = type(self.model).__name__

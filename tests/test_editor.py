@@ -16,6 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = jedi.Project(ROOT, added_sys_path=[str(ROOT / "book")])
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _own_cache(tmp_path_factory):
+    """Give this process a cache of its own, because Jedi fails on a file that another one is writing."""
+    jedi.settings.cache_directory = str(tmp_path_factory.mktemp("jedi"))
+
+
 def completed(code):
     """Return the names that an editor suggests at the end of the code."""
     return [found.name for found in jedi.Script(code, project=PROJECT).complete()]

@@ -102,9 +102,7 @@ def inputs(name: str, value: ArrayLike) -> np.ndarray:
     if x.ndim != 3 or x.shape[1] < 2 or not x.size:
         takes = f"takes the shape (P, T, D), at least 2 tokens, not {x.shape}"
         if x.ndim == 2:  # a table with a row for each token
-            takes += (
-                f"; numpy.asarray({name}).reshape(P, T, {x.shape[1]}) makes it of rows in order"
-            )
+            takes += f"; numpy.asarray({name}).reshape(P, T, {x.shape[1]}) makes it of rows"
         raise BadValue(name, takes)
     return x
 

@@ -23,14 +23,11 @@ class NumpyGenerator:
     PyTorch runs on a processor without AVX2.
     """
 
+    library = np  # for calculations with the numbers
+
     def __init__(self, seed: int):
         self.twister = np.random.RandomState(seed)
         self.kept: float | None = None  # the second number of a pair, until it is used
-
-    @property
-    def library(self):
-        """NumPy, the library of the arrays that this generator returns."""
-        return np
 
     def uniform(self, count: int) -> Float[np.ndarray, " n"]:
         """Return uniform numbers from 0 to 1, each made from the lower 24 bits of one 32-bit word."""

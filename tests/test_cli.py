@@ -26,6 +26,7 @@ from iclcore import (
     train,
 )
 from iclcore.cli import main
+from iclcore.cli.advice import drop_times
 from iclcore.stability import stable_rate
 from iclcore.sweep import Plan, carry_out
 
@@ -392,6 +393,7 @@ def test_a_refusal_loads_no_slow_library(in_folder):
     script = """
 import contextlib, io, json, sys
 from iclcore.cli import main
+from iclcore.cli.advice import drop_times
 for line in json.load(sys.stdin):
     with contextlib.redirect_stderr(io.StringIO()):
         try:
@@ -661,7 +663,7 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
     [
         (
             "--model attnS --rank 2",
-            "0 of 4 eigenvectors are learned: a larger --epoch, --lr or --init",
+            "0 of 4 eigenvectors are learned: theory expects the next drop at about step 257",
         ),
         (
             "--model attnS --out_dim 2",
@@ -686,6 +688,17 @@ def test_the_message_about_a_plateau(flags, says, capsys):
     assert main(["train", *flags.split()]) == 0
     said = capsys.readouterr().out
     assert says in said if says else "plateau" not in said
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+def test_heads_of_higher_rank_make_the_first_drop_when_theory_says(heads):
+    """Euler's steps and the parts of the start that decay delay it by up to one percent."""
+    task, model = RegressionTask(dim=3), SeparateAttention(heads=heads, rank=3)
+    start = model.start(3)
+    (time,) = drop_times(task, model, start, np.inf)
+    loss = train(model, task, int(1.2 * time / 0.01), 0.01, start=start).loss
+    first, second, *_ = theory.plateau_losses(task)
+    assert abs(np.argmax(loss < (first + second) / 2) * 0.01 / time - 1) < 0.02
 
 
 def test_weights_are_saved_in_an_npz(in_folder):

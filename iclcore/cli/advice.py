@@ -57,11 +57,27 @@ def drop_times(task: RegressionTask, model: Model, start: Weights, latest: float
     from iclcore import theory
 
     merged = not isinstance(model, SeparateAttention)
-    if task.outputs > 1 or not (merged or model.rank == 1):
+    if task.outputs > 1:
         return []
     try:
         if merged:
             return [theory.merged_drop(task, model, start)]
+        if model.rank > 1:
+            one = theory.staircase(task, as_rank_one(task, start), latest, model.divisor)
+            return [drop.time for drop in one[:1]]
         return [drop.time for drop in theory.staircase(task, start, latest, model.divisor)]
     except ModuleNotFoundError:  # scipy is not installed; the run itself did not need it
         return []
+
+
+def as_rank_one(task: RegressionTask, start: Weights) -> Weights:
+    """Return weights of rank one whose heads grow as those of ``start`` do until the first drop.
+
+    Let u_d and w_d be the sum and the difference of k_d and q_d, the columns of K and Q along eigenvector d.
+    Then 2 v̇ = Σ_d a_d (|u_d|² − |w_d|²), u̇_d = 2 a_d v u_d and ẇ_d = −2 a_d v w_d, so only norms matter.
+    """
+    basis = task.eigenvectors
+    key, query = (start[name][..., : task.dim] @ basis for name in ("key", "query"))
+    u, w = (np.linalg.norm(key + sign * query, axis=1, keepdims=True) for sign in (1, -1))
+    rows = {"key": (u + w) / 2 @ basis.T, "query": (u - w) / 2 @ basis.T}
+    return start | {name: np.pad(row, [(0, 0), (0, 0), (0, 1)]) for name, row in rows.items()}

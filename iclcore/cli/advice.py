@@ -48,7 +48,7 @@ def next_drop(plan: Plan, history: History) -> str | None:
     line += f". --epoch {epoch:.0f} shows it"
     if features(model, task.dim, task.outputs).size > QUICK:
         return line
-    return f"{line}, and fewer with a larger --lr, up to about {stable_rate(task, model) / 2:.2g}"
+    return f"{line}, or fewer steps with a larger --lr, up to {stable_rate(task, model) / 2:.2g}"
 
 
 @np.errstate(all="ignore")  # weights can be so small that their products are 0

@@ -16,9 +16,9 @@ from PIL import Image
 
 from iclbook.explorers import Task
 from iclbook.explorers.data import float32
-from iclbook.panels import Run
 from iclbook.plot.style import BLUE, Figure, canvas, png
 from iclbook.plot.trace import straight, trace
+from iclbook.widgets import Run
 
 X = np.linspace(0, 10, 2000)
 CURVE = np.sin(X)

@@ -3,9 +3,9 @@
     python tools/execute.py [CHAPTER ...] [--set NAME=VALUE ...] [--check]
 
 Chapters are the notebooks named in _toc.yml. Each runs from nothing in its own kernel, two at a
-time. The numbers that its text quotes are printed by its last cell, which is made here, and are
-written into the text. What is written back is canonical: executing again gives the same bytes.
-With other settings than the chapter's own it is marked, and not to be committed.
+time. The numbers that its cells say are written into the text. What is written back is canonical:
+executing again gives the same bytes. With other settings than the chapter's own it is marked, and not to
+be committed.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import marks
 import nbformat
 import needed
-import prose
 from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
 from kernels import forked
 from make import ONE_THREAD, ROOT
@@ -42,8 +42,8 @@ SETTINGS = "settings"  # in a notebook's metadata: those that its outputs are of
 
 @dataclass
 class Source:
-    """A chapter as it was before it ran; its notebook as it runs: the last cell prints what the text
-    quotes, and with other settings one below its parameters shows them."""
+    """A chapter as it was before it ran, and its notebook as it runs: with other settings a cell below
+    its parameters shows them."""
 
     path: Path
     text: str
@@ -84,9 +84,9 @@ def canonical(
                 for bundle in (output.get("data", {}), output.get("metadata", {})):
                     bundle.pop(WIDGET_VIEW, None)
             cell.outputs = kept(cell.outputs, outputs)
-    prose.fill(source)
     for key in ("papermill", "widgets", SETTINGS):
         source.metadata.pop(key, None)
+    marks.fill(source)
     source.metadata.kernelspec = KERNEL
     source.metadata.language_info = {"name": "python"}
     if settings:
@@ -110,10 +110,7 @@ def joined_streams(outputs: list) -> list:
 def whole(path: Path, text: str, given: list[str], address: str = "") -> Source:
     notebook = parse(text, path.name)
     notebook.cells = [cell for cell in notebook.cells if not chapter.injected(cell)]
-    try:
-        prose.with_record(needed.committed(notebook, address))
-    except prose.Mark as problem:
-        raise Problem(f"{path.name}: {problem}") from None
+    needed.committed(notebook, address)
     try:
         settings = chapter.settings(path.stem, notebook.cells, given)
     except ValueError as problem:
@@ -179,6 +176,8 @@ def finish(papermill: subprocess.Popen, began: float, source: Source, out: Path)
             took = {c.id: c.metadata.get("papermill", {}).get("duration") for c in executed.cells}
             result.cells = {name: round(seconds, 2) for name, seconds in took.items() if seconds}
             result.text = canonical(source.notebook, executed, source.settings)
+    except marks.Mark as problem:
+        result.failure = f"{path.stem}: {problem}"
     except (Problem, OSError) as problem:
         result.failure = str(problem)
     return result

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import marks
 import nbformat
-import prose
 import yaml
 from make import ROOT
 
@@ -46,15 +46,15 @@ def texts(book: Path) -> list[str]:
     found = [path.read_text(encoding="utf-8") for path in sorted(book.glob("*.md"))]
     for path in sorted(book.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
-        prose.resolve(notebook)
-        found += [cell.source for cell in prose.texts(notebook)]
+        marks.resolve(notebook)
+        found += [cell.source for cell in marks.texts(notebook)]
     return found
 
 
 def with_labels(path: Path) -> None:
     """Figures named as mystmd reads it: in the first lines of their cells."""
     notebook = nbformat.read(path, as_version=4)
-    prose.resolve(notebook)
+    marks.resolve(notebook)
     for cell in notebook.cells:
         figure = cell.metadata.get("mystnb", {}).get("figure")
         if figure:

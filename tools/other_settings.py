@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import marks
 import nbformat
-import prose
 from build import JUPYTER_BOOK, OPTIONS, build
 from chapters import Problem, chapters, parse, read
 from execute import Result, execute, whole
@@ -70,12 +70,12 @@ def problems(result: Result, before: nbformat.NotebookNode) -> Iterator[str]:
             yield f"{figure.name} is no picture with an alt text: {says}"
         elif re.search(r"\b(?:nan|inf)\b", says[0]):
             yield f"{figure.name} says what is no number: {says[0]}"
-    said = prose.recorded_numbers(before)
-    for mark, text in prose.recorded_numbers(notebook).items():
-        if mark not in said:
-            yield f"<!--q {mark}--> is not recorded: make book first"
-        elif are_numbers(said[mark]) and not are_numbers(text):
-            yield f"<!--q {mark}--> gives {text!r}"
+    said = marks.numbers(before)
+    for name, text in marks.numbers(notebook).items():
+        if name not in said:
+            yield f"{name} is not in the notebook: make book first"
+        elif are_numbers(said[name]) and not are_numbers(text):
+            yield f"{name} is {text!r}, which is no number"
 
 
 def alt(output: nbformat.NotebookNode) -> str:

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+import marks
 import nbformat
 import needed
-import prose
 from chapters import recorded
 from docutils import nodes
 from sphinx.domains.std import StandardDomain
@@ -30,8 +30,8 @@ def read_marks(app, docname, content):
     if app.env.doc2path(docname).endswith(".ipynb"):
         notebook = nbformat.reads(content[0], as_version=4)
         try:
-            prose.resolve(notebook)
-        except prose.Mark as problem:
+            marks.resolve(notebook)
+        except marks.Mark as problem:
             logger.warning(str(problem), location=(docname, None))
         content[0] = nbformat.writes(notebook)
 

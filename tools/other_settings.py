@@ -3,7 +3,8 @@
     python tools/other_settings.py [CHAPTER ...]
 
 These are two and seven dimensions, fewer heads than dimensions, one seed, and a short run. No cell may fail
-or warn, and the alternative text of each picture must be words and numbers. No notebook is changed.
+or warn, and no picture's alternative text and no number of the text may say nan or inf. No notebook is
+changed.
 """
 
 import math
@@ -11,12 +12,14 @@ import re
 import sys
 from collections.abc import Iterator
 
+import marks
 from chapters import chapters, parse, read
 from execute import Result, execute, prepared
 from nbformat import NotebookNode
 
 from iclbook.chapter import Parameter, parameters
 
+NO_NUMBER = re.compile(r"\b(?:nan|inf)\b")
 ANIMATION = re.compile(r'class="animation" alt="([^"]*)"')
 
 
@@ -37,13 +40,17 @@ def problems(result: Result) -> Iterator[str]:
     if result.failure:
         yield result.failure
         return
-    for number, cell in enumerate(parse(result.text, "the result").cells, start=1):
+    notebook = parse(result.text, "the result")
+    for number, cell in enumerate(notebook.cells, start=1):
         for output in cell.get("outputs", ()):
             if output.get("name") == "stderr":
                 yield f"cell {number} warns: {output.text.strip()}"
             for alt in alternative_texts(output):
-                if len(alt.split()) <= 5 or re.search(r"\b(?:nan|inf)\b", alt):
+                if len(alt.split()) <= 5 or NO_NUMBER.search(alt):
                     yield f"cell {number} has a picture whose alternative text is {alt!r}"
+    for name, text in marks.numbers(notebook).items():
+        if NO_NUMBER.search(text):
+            yield f"the number {name} is {text}"
 
 
 def alternative_texts(output: NotebookNode) -> list[str]:

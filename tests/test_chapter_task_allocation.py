@@ -1,4 +1,4 @@
-"""What the chapters on task allocation, its optimality and what lies beyond claim.
+"""What the chapter on task allocation claims.
 
 A printed number is held to half a unit of its last digit. Where no reason stands beside a bound, it is
 the claim itself, of numbers that are integrated to 1e-8 or come from one stream of numpy's or torch's.
@@ -7,12 +7,11 @@ the claim itself, of numbers that are integrated to 1e-8 or come from one stream
 import numpy as np
 import pytest
 from conftest import recorded
-from numpy.testing import assert_allclose
 
 from iclbook import measure
 from iclcore.heads import theory
 
-book, good, beyond = map(recorded, ("task_allocation", "optimality", "beyond"))
+book = recorded("task_allocation")
 
 
 def test_three_phases():
@@ -92,59 +91,6 @@ def test_starts():
     assert book.wrong_but_busy > book.wrong / 2
     assert (book.all_share, book.one_wins_two, book.one_wins_all) == (32, 63, 5)
     assert book.start_limits == [6.41, 9.18, 13.5]
-
-
-def test_sharing():
-    assert good.ends == [13.5, 9.18, 6.41, 6.41]
-    assert (good.tied, good.shares) == (9.59, 0.636)
-
-
-def test_bounds_and_risks():
-    # bound/Bayes tends to 1 + s/σ² in long contexts: r(1 + σ²/s) over rσ²/s
-    assert good.over_bound < np.e
-    for signal, factor in zip(
-        (0.1, 10), (good.bound_over_bayes, good.over_bayes_less_noise), strict=True
-    ):
-        assert 1 + 0.9 * signal < factor < 1 + signal
-    # 1/d = 1.7%, and σ: |w|² of 100 draws √(2/60)/10 = 1.8%, of 1,000 sequences for heads .6%. It is
-    # the worst of 35, of one stream of numpy's.
-    assert good.formula_gap < 0.06
-    assert good.near_ridge < 0.01  # gradient flow is close to ridge 5
-    assert good.ridge_peak > 3 and 5 < good.gain < good.crowd
-
-
-def test_other_lengths():
-    assert beyond("exact[2:]") == [0.235, 0.146, 0.098, 0.0673]
-    assert (beyond("floor"), beyond("few[4]")) == (0.0457, 0.0877)
-
-
-def test_saturation():
-    # the true loss is least at ω√d = 1.007, and steps of .03 on 128 contexts add a quarter of as much
-    back = "max(abs(each[-200:].mean() - 1) for _, each in returns.values()) .0%"
-    assert beyond(back) < 0.02
-    # to first order in 1/L, (2(e² − 1) − 3(e − 1))/L = .0762; the second order has the other sign
-    exact = [beyond(f'named["exact"][{i}]') for i in (0, 1)]
-    power = [beyond(f'named["exponential"][{i}]') for i in (0, 1)]
-    assert abs(power[0] / exact[0] - 1) < 0.08
-    assert power[1] > 4 * exact[1]
-    assert beyond("high[2] .0%") == 0.58
-    # |p|² = Σ p² ≥ share²/carriers, by Cauchy and Schwarz
-    assert 90 > beyond("carriers(2) .0f") > 0.9**2 / exact[1]
-    assert beyond("carriers(2) .0f") == 27 and beyond("carriers(frozen) .0f") < 11
-
-
-def test_other_targets():
-    # relu's mean √(s/2π) comes back times μ√(1 + ω²), the spread of ωu + ξ, but for terms in e/L
-    # e/L = .7%, twice that in a square
-    gain = 20**0.5 / (1 + np.e * 20 / 400) * 1.05**0.5
-    losses, measured = beyond("losses"), beyond("measured")
-    assert beyond("mean_gain") == pytest.approx(gain, rel=np.e / 400)
-    expected = (gain - 1) ** 2 / (2 * np.pi) / losses[2]
-    # and half of the printed percent
-    assert beyond("mean_share .0%") == pytest.approx(expected, rel=2 * np.e / 400 + 0.005)
-    assert losses == [0.0724, 0.466, 1.57]
-    # 2%: e/L; the error of 10,000 sequences, of one stream of numpy's, is 1.4%, 1.1% and .5%
-    assert_allclose(measured, losses, rtol=0.03)
 
 
 def test_who_won_and_when():

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from urllib.parse import urljoin
@@ -44,12 +45,8 @@ def add_card(app, pagename, templatename, context, doctree):
     """Add the title, first sentences and first picture that other sites show with a link to the page."""
     if doctree is None:
         return
-    paragraphs = (
-        paragraph.astext().split()
-        for paragraph in doctree.findall(nodes.paragraph)
-        if "chapter-times" not in paragraph["classes"]
-    )
-    words = next(paragraphs, [])
+    paragraphs = [each.astext() for each in doctree.findall(nodes.paragraph) if not each["classes"]]
+    words = paragraphs[0].split() if paragraphs else []
     description = " ".join(words[:DESCRIPTION]) + (" …" if len(words) > DESCRIPTION else "")
     facts = {
         "og:type": "article",
@@ -67,15 +64,17 @@ def add_card(app, pagename, templatename, context, doctree):
     context["metatags"] = "\n".join([context.get("metatags", ""), *tags])
 
 
-def with_policy(page: str) -> str:
-    """Return the page with a tag that states the policy and the digests of the page's own scripts."""
-    scripts = {script or handler for script, handler in INLINE.findall(page)}
-    digests = (hashlib.sha256(script.encode()).digest() for script in sorted(scripts))
-    allowed = "".join(f" 'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-    rules = POLICY | {"script-src": POLICY["script-src"] + allowed}
+def policy_tag(pages: Iterable[str]) -> str:
+    """Return the tag that states the policy, with the digests of all scripts inside these pages.
+
+    One policy serves all pages: the search reads other pages, under the policy of its own.
+    """
+    scripts = {script or handler for page in pages for script, handler in INLINE.findall(page)}
+    digests = [hashlib.sha256(script.encode()).digest() for script in sorted(scripts)]
+    allowed = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+    rules = POLICY | {"script-src": " ".join([POLICY["script-src"], *allowed])}
     content = "; ".join(f"{name} {sources}" for name, sources in rules.items())
-    tag = f'<meta http-equiv="Content-Security-Policy" content="{content}">'
-    return CHARSET.sub(lambda charset: f"{charset[0]}\n{tag}", page, count=1)
+    return f'<meta http-equiv="Content-Security-Policy" content="{content}">'
 
 
 def finish(app, error):
@@ -83,15 +82,18 @@ def finish(app, error):
     if error is not None or app.builder.format != "html":
         return
     folder, home = Path(app.outdir), app.config.html_baseurl
-    for path in folder.rglob("*.html"):
-        page = path.read_text(encoding="utf-8")
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.html"))}
+    tag = policy_tag(pages.values())
+    for path, page in pages.items():
         if path.name == "404.html":  # a host shows it in place of any missing page, in any folder
             page = page.replace('href="/', f'href="{escape(home or "/")}')
-        path.write_text(with_policy(page), encoding="utf-8")
+        path.write_text(CHARSET.sub(rf"\g<0>\n{tag}", page, count=1), encoding="utf-8")
     if home:
-        pages = sorted(path.name for path in folder.glob("book/*.html"))
-        addresses = [urljoin(home, f"book/{name}\n") for name in pages]
-        (folder / "sitemap.txt").write_text("".join(addresses), encoding="utf-8")
+        places = [
+            path.relative_to(folder).as_posix() for path in pages if path.parent.name == "book"
+        ]
+        addresses = "".join(f"{urljoin(home, place)}\n" for place in places)
+        (folder / "sitemap.txt").write_text(addresses, encoding="utf-8")
 
 
 def setup(app):

@@ -104,10 +104,16 @@ def drop_scripts(app, pagename, templatename, context, doctree):
     context["script_files"] = [script for script in context["script_files"] if wanted(script)]
 
 
-def drop_list_roles(app, pagename, templatename, context, doctree):
-    """Drop the ARIA roles of Sphinx's bibliography, which has links between items: a list may have none."""
-    for role in (' role="list"', ' role="doc-biblioentry"'):
-        context["body"] = context.get("body", "").replace(role, "")
+def repair_lists(app, pagename, templatename, context, doctree):
+    """Repair two lists of Sphinx that screen readers cannot read.
+
+    The bibliography has links between its items, and a signature on several lines is a list of
+    descriptions without terms.
+    """
+    body = re.sub(' role="(?:list|doc-biblioentry)"', "", context.get("body", ""))
+    signature = re.compile(r"<dl>\n((?:<dd>.*?</dd>\n)+)</dl>")
+    rows = signature.sub(r'<div class="sig-lines">\n\1</div>', body)
+    context["body"] = re.sub(r'<dd>(<em class="sig-param".*)</dd>', r"<div>\1</div>", rows)
 
 
 def read_as_plain_text(app, what, name, obj, options, lines):
@@ -172,6 +178,6 @@ def setup(app):
     app.connect("doctree-read", add_times)
     app.connect("autodoc-process-docstring", read_as_plain_text)
     app.connect("html-page-context", drop_scripts, priority=900)
-    app.connect("html-page-context", drop_list_roles)
+    app.connect("html-page-context", repair_lists)
     app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from conftest import close
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention
@@ -214,7 +214,6 @@ def loss_of(model: Model, weights: dict, moments: Moments) -> float:
     )
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(0, 99)
 )
@@ -255,7 +254,6 @@ def test_symmetries(dim, outputs, heads, rank, seed):
         close(other.power, moments.power)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 99))
 def test_symmetric_product(size, seed):
     rng = np.random.default_rng(seed)

@@ -6,9 +6,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+import install_cell
 import marks
 import nbformat
-import needed
 from chapters import recorded
 from docutils import nodes
 from sphinx.domains.std import StandardDomain
@@ -88,7 +88,7 @@ def repository_buttons(app, config):
     options["use_repository_button"] = options["use_issues_button"] = bool(known)
     if not known:
         options["launch_buttons"] = {}
-    elif known != needed.address(Path(app.srcdir)) or "github.com/" not in known:
+    elif known != install_cell.address(Path(app.srcdir)) or "github.com/" not in known:
         options["launch_buttons"].pop("colab_url", None)
 
 
@@ -158,7 +158,7 @@ def stage_downloads(app, error):
     """Each notebook says first what it needs; beside it is a script that saves it, see book.js for why."""
     address = app.config.html_theme_options.get("repository_url", "")
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
-        notebook = needed.downloaded(nbformat.read(path, as_version=4), address)
+        notebook = install_cell.downloaded(nbformat.read(path, as_version=4), address)
         nbformat.write(notebook, path)
         call = f"saveNotebook({json.dumps(path.name)}, {json.dumps(path.read_text())});\n"
         path.with_name(path.name + ".js").write_text(call)

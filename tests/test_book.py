@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import execute
+import install_cell
 import nbformat
-import needed
 import pytest
 from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -263,5 +263,5 @@ def assert_committable(text):
                 assert len(alt.split()) > 5, "a picture whose alternative text says nothing"
     again = nbformat.reads(text, as_version=4)
     assert execute.canonical(again, notebook) == text, "saved by an editor: run make text"
-    says = needed.committed(again, needed.address(ROOT))
+    says = install_cell.committed(again, install_cell.address(ROOT))
     assert nbformat.writes(says) + "\n" == text, "_config.yml has another address: run make book"

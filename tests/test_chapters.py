@@ -4,8 +4,8 @@ import ast
 import math
 import re
 
+import install_cell
 import nbformat
-import needed
 import pytest
 from chapters import notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -50,7 +50,7 @@ def long_cells(notebook):
 
 
 def bad_parameters(notebook):
-    first, _ = next(each for each in code(notebook) if each[1].get("id") != needed.CELL)
+    first, _ = next(each for each in code(notebook) if each[1].get("id") != install_cell.ID)
     tagged = [n for n, cell in code(notebook) if "parameters" in cell.metadata.get("tags", ())]
     if tagged != [first]:
         yield "want the tag parameters on the first code cell, and on no other"

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import install_cell
 import marks
 import nbformat
-import needed
 import papermill
 from chapters import ROOT, SECONDS, Problem, notebooks, parse, read, recorded
 from jupyter_core.utils import ensure_event_loop
@@ -115,7 +115,7 @@ def prepared(path: Path, given: list[str], address: str = "") -> Chapter:
     text = read(path)
     notebook = parse(text, path.name)
     notebook.cells = [cell for cell in notebook.cells if not chapter.injected(cell)]
-    needed.committed(notebook, address)
+    install_cell.committed(notebook, address)
     try:
         marks.check(notebook)
     except marks.Mark as problem:
@@ -222,7 +222,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
         if asked.text:
             texts = {path: tidied(path) for path in paths}
         else:
-            address = needed.address(root)
+            address = install_cell.address(root)
             texts = executed([prepared(path, asked.set, address) for path in paths], root)
         replace_all(texts)
     except (Problem, OSError) as problem:

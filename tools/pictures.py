@@ -13,6 +13,7 @@ import numpy as np
 from nbformat import NotebookNode
 from PIL import Image, ImageSequence
 
+MOVED = 10  # units of a trace: a fifth of a pixel, or a grey level
 VISIBLE = 16  # grey levels of 255: an edge that moves by a twentieth of a pixel changes by 13
 SHARE = 1e-3  # of the pixels may change by more: markers and ticks are drawn at the nearest pixel
 AVERAGES = 1e-6  # of the largest: an explorer's averages, in float32, differ by 8e-7
@@ -31,35 +32,44 @@ def kept(old: list[NotebookNode], new: list[NotebookNode]) -> list[NotebookNode]
 
 def look_alike(old: NotebookNode, new: NotebookNode) -> bool:
     """Whether two outputs have pictures and differ in nothing that can be seen."""
-    (words, pictures, averages), (new_words, new_pictures, new_averages) = map(parts, (old, new))
+    (words, *lists), (new_words, *new_lists) = parts(old), parts(new)
+    comparisons = (pixels_alike, traces_alike, averages_alike)
     return (
         words == new_words
-        and len(pictures) == len(new_pictures) > 0
-        and len(averages) == len(new_averages)
-        and all(map(same_averages, averages, new_averages))
-        and all(map(same_pixels, pictures, new_pictures))
+        and len(lists[0]) > 0
+        and [len(each) for each in lists] == [len(each) for each in new_lists]
+        and all(all(map(*each)) for each in zip(comparisons, lists, new_lists, strict=True))
     )
 
 
-def parts(output: NotebookNode) -> tuple[dict, list[bytes], list[np.ndarray]]:
-    """What an output says in words, its pictures, and the averages of an explorer."""
+def parts(output: NotebookNode) -> tuple[dict, list[bytes], list[str], list[np.ndarray]]:
+    """What an output says in words, its pictures, what they trace, and the averages of an explorer."""
     words = copy.deepcopy(dict(output))
     words.pop("execution_count", None)
-    data = words.get("data", {})
+    data, metadata = words.get("data", {}), words.get("metadata", {})
     html = data.get("text/html", "")
     pictures = [data.pop("image/png", ""), *PICTURE.findall(html)]
     averages = [np.frombuffer(base64.b64decode(each), "<f4") for each in FLOATS.findall(html)]
     data["text/html"] = FLOATS.sub("", PICTURE.sub("", html))
-    for metadata in words.get("metadata", {}).values():
-        metadata.pop("trace", None)
-    return words, [base64.b64decode(each) for each in pictures if each], averages
+    traces = [trace for kind in metadata.values() for trace in kind.pop("trace", "").split()]
+    return words, [base64.b64decode(each) for each in pictures if each], traces, averages
 
 
-def same_averages(old: np.ndarray, new: np.ndarray) -> bool:
+def traces_alike(old: str, new: str) -> bool:
+    """Whether texts, widths, colours and the places of markers agree; lines are compared by their pixels."""
+    from iclbook.plot.trace import numbers, structure  # not above: this loads all kinds of panels
+
+    return old == new or (
+        structure(old) == structure(new)
+        and np.abs(numbers(old)[0] - numbers(new)[0]).max() <= MOVED
+    )
+
+
+def averages_alike(old: np.ndarray, new: np.ndarray) -> bool:
     return old.shape == new.shape and np.allclose(new, old, rtol=0, atol=AVERAGES * abs(old).max())
 
 
-def same_pixels(old: bytes, new: bytes) -> bool:
+def pixels_alike(old: bytes, new: bytes) -> bool:
     frames, new_frames = map(pixels, (old, new))
     if [frame.shape for frame in frames] != [frame.shape for frame in new_frames]:
         return False

@@ -7,13 +7,13 @@ import re
 import install_cell
 import nbformat
 import pytest
-from chapters import chapters
+from chapters import notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from iclbook import chapter
 from iclbook.__main__ import main
 
-NOTEBOOKS = {name: nbformat.read(path, as_version=4) for name, path in chapters().items()}
+NOTEBOOKS = {name: nbformat.read(path, as_version=4) for name, path in notebooks().items()}
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 LINES, COLUMNS = 15, 78
 

@@ -71,5 +71,5 @@ def test_colab_is_offered_if_it_can_start(tmp_path, known, committed, offered):
     buttons = {"binderhub_url": "https://mybinder.org", "colab_url": "https://colab"}
     options = {"repository_url": known, "launch_buttons": buttons}
     config = SimpleNamespace(html_theme_options=options)
-    pages.repository_buttons(SimpleNamespace(srcdir=str(tmp_path)), config)
+    pages.set_buttons(SimpleNamespace(srcdir=str(tmp_path)), config)
     assert set(options["launch_buttons"]) == offered

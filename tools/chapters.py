@@ -31,6 +31,12 @@ def chapters(root: Path = ROOT) -> dict[str, Path]:
     return {path.stem: path for path in paths if path.exists()}
 
 
+def notebooks(root: Path = ROOT) -> dict[str, Path]:
+    """The chapters, and the template that a new chapter is copied from."""
+    template = root / "book" / "_template.ipynb"
+    return chapters(root) | ({template.stem: template} if template.exists() else {})
+
+
 def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 

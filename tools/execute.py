@@ -2,11 +2,11 @@
 
     python tools/execute.py [CHAPTER ...] [--set NAME=VALUE ...] [--text]
 
-The chapters are the notebooks that _toc.yml names. Two of them run at a time, each in a kernel of its own.
-What is written is canonical: executing a chapter again gives the same bytes. After a run with other
-parameters, which ``--set`` names, the notebook says so, and a test refuses to have it committed. With
-``--text`` nothing is executed: the numbers of the last run are filled into the text, and what an editor
-added to the notebook is removed.
+The chapters are the notebooks that _toc.yml names, and the template of a chapter. Two of them run at a time,
+each in a kernel of its own. What is written is canonical: executing a chapter again gives the same bytes.
+After a run with other parameters, which ``--set`` names, the notebook says so, and a test refuses to have
+it committed. With ``--text`` nothing is executed: the numbers of the last run are filled into the text, and
+what an editor added to the notebook is removed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import install_cell
 import marks
 import nbformat
 import papermill
-from chapters import ROOT, SECONDS, Problem, chapters, parse, read, recorded
+from chapters import ROOT, SECONDS, Problem, notebooks, parse, read, recorded
 from jupyter_core.utils import ensure_event_loop
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
@@ -116,6 +116,10 @@ def prepared(path: Path, given: list[str], address: str = "") -> Chapter:
     notebook = parse(text, path.name)
     notebook.cells = [cell for cell in notebook.cells if not chapter.injected(cell)]
     install_cell.committed(notebook, address)
+    try:
+        marks.check(notebook)
+    except marks.Mark as problem:
+        raise Problem(f"{path.name}: {problem}") from None
     try:
         settings = chapter.settings(path.stem, notebook.cells, given)
     except ValueError as problem:
@@ -210,7 +214,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     )  # fmt: skip
     parser.add_argument("--text", action="store_true", help="execute nothing; fill in and tidy")
     asked = parser.parse_args(arguments)
-    known = chapters(root)
+    known = notebooks(root)
     if unknown := set(asked.chapter) - known.keys():
         parser.error(f"no chapter {min(unknown)!r}; the chapters are: {', '.join(known)}")
     paths = [path for name, path in known.items() if name in (asked.chapter or known)]

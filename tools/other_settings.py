@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 
 import marks
-from chapters import chapters, parse, read
+from chapters import notebooks, parse, read
 from execute import Result, execute, prepared
 from nbformat import NotebookNode
 
@@ -62,7 +62,7 @@ def alternative_texts(output: NotebookNode) -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    paths = [path for name, path in chapters().items() if name in (names or [name])]
+    paths = [path for name, path in notebooks().items() if name in (names or [name])]
     chosen = []
     for path in paths:
         known = parameters(parse(read(path), path.name).cells)

@@ -190,7 +190,7 @@ def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         execute.main(["nonsense"])
     known = ", ".join(CHAPTERS)
-    assert f"no chapter 'nonsense'; the chapters are: {known}\n" in capsys.readouterr().err
+    assert f"no chapter 'nonsense'; the chapters are: {known}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", '{"cells": [', "[]", "<<<<<<< HEAD\n{}"])

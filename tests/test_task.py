@@ -1,4 +1,4 @@
-"""Sequences: what is drawn, what is refused, and that nobody can change them."""
+"""Sequences: their draws, refusals, and protection against changes."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Shapes in type hints are checked in every test; one tolerance for all comparisons."""
+"""Options of all tests: type hints are checked, numbers are compared with one tolerance."""
 
 import os
 import signal
@@ -15,16 +15,17 @@ import pytest
 import shapes
 from jaxtyping import install_import_hook
 
-# tests send Ctrl-C, which a shell's background jobs and all that they start would ignore
+# The background jobs of a shell ignore Ctrl-C, and so would every process that the tests start there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# not `loops` nor the engines softmax and population: numba compiles their functions and must see them bare
+# Modules whose functions numba compiles are left out, because numba must see the functions themselves.
 CHECKED = (
     "engines.autograd", "engines.base", "engines.linear", "files", "generators", "heads", "history",
     "models", "modules", "moments", "prediction", "published", "stability", "task", "theory",
     "trainer",
 )  # fmt: skip
-install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
+CHECKED = [f"iclcore.{module}" for module in CHECKED]
+install_import_hook([*CHECKED, "iclbook.measure"], "shapes.check")
 
 # Hypothesis tries the same inputs in every run of the tests, and more of them each night.
 OPTIONS = {"derandomize": True, "deadline": None, "database": None}
@@ -33,14 +34,13 @@ hypothesis.settings.register_profile("default", max_examples=30, **OPTIONS)
 hypothesis.settings.register_profile("long", max_examples=1000, **OPTIONS)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-EXACT = 1e-9  # float64 along different routes: round-off of some thousand operations, with room
+EXACT = 1e-9  # more than the rounding errors of some thousand operations in float64
 
 
 def close(actual, expected, within: float = EXACT) -> None:
-    """|actual − expected| ≤ within · (1 + |expected|) everywhere. A looser bound says why.
+    """Check that |actual − expected| ≤ within · (1 + |expected|) for all entries.
 
-    What a test of a study says by < and > is what its chapter says of one fixed draw. Other last bits of
-    that draw move such a number by some 1e-4 of itself at most.
+    A test with a larger ``within`` gives the reason.
     """
     actual, expected = np.asarray(actual, dtype=float), np.asarray(expected, dtype=float)
     assert actual.shape == expected.shape, (actual.shape, expected.shape)
@@ -49,7 +49,7 @@ def close(actual, expected, within: float = EXACT) -> None:
 
 
 def pytest_configure(config):
-    if "LONG" in os.environ:  # then the slow ones too: the commands of the reproduce page name some
+    if "LONG" in os.environ:  # also run the slow tests
         config.option.markexpr = ""
 
 

@@ -1,4 +1,4 @@
-"""What each run of the tests tries, and what waits for `make test-slow`: more of the same."""
+"""The mark of slow tests, and parameters of which most are slow tests."""
 
 from collections.abc import Collection
 
@@ -8,7 +8,7 @@ slow = pytest.mark.slow
 
 
 def mostly_slow(every: Collection, *quick: object) -> list:
-    """``quick`` of them in every run, the others among the slow ones."""
+    """Return parameters of which those in ``quick`` are always tested, and the others by slow tests."""
     assert set(quick) <= set(every)
     values = {each: each if isinstance(each, tuple) else (each,) for each in every}
     return [pytest.param(*of, marks=[] if each in quick else slow) for each, of in values.items()]

@@ -1,5 +1,6 @@
-"""How type hints are checked: as Python means them, where an int is a float, and in each test at the first
-calls of a function. At all of its calls that would be a quarter of the time of all tests.
+"""Check type hints and shapes in the first calls of each function in each test.
+
+To check them in all calls would take a quarter of the time of all tests. An int may be given for a float.
 """
 
 from collections import defaultdict
@@ -11,15 +12,15 @@ from itertools import count
 import jaxtyping
 from beartype import BeartypeConf, beartype
 
-FIRST = 20  # calls
+FIRST = 20  # number of calls that are checked
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 always = jaxtyping.jaxtyped
-# by what was defined: a function within another is made anew at each of its calls
+# The key is a name, because a function inside another one is a new object at each call of the outer one.
 calls: dict[object, count] = defaultdict(count)
 
 
 def at_first(typechecker: Callable) -> Callable:
-    """As ``jaxtyping.jaxtyped``, which the import hook puts before every function and class."""
+    """Replace ``jaxtyping.jaxtyped``, the decorator that the import hook adds to functions and classes."""
 
     def decorate(it):
         if not isfunction(it):

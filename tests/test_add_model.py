@@ -1,4 +1,4 @@
-"""A model from outside the package: the page's own, as it stands, and one that has no moments."""
+"""Models that a user adds: the code of the page, and a model that has no moments."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parent.parent / "book" / "add_model.md"
 
 
 @slow
-def test_the_code_of_the_page_says_what_stands_below_it():
+def test_the_code_of_the_page_prints_what_the_page_shows():
     blocks = re.findall(
         r"^```(python|text)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -32,7 +32,7 @@ def test_the_code_of_the_page_says_what_stands_below_it():
 
 @dataclass(frozen=True)
 class Tied(Model):
-    """Every query is its key: the factors cannot move each by itself."""
+    """A model whose query is its key, so that the factors are not independent."""
 
     linear = False
 
@@ -52,7 +52,7 @@ class TiedModule(Attention):
         return (read[..., -1:] * read).sum(2)
 
 
-def test_a_model_without_moments_goes_by_its_module(monkeypatch):
+def test_a_model_without_moments_is_trained_by_its_module(monkeypatch):
     monkeypatch.setitem(MODELS, "Tied", Tied)
     monkeypatch.setitem(MODULES, Tied, TiedModule)
     data = RegressionTask(dim=2, context=6).sample(30)

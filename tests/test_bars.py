@@ -9,8 +9,6 @@ from io import StringIO
 import pytest
 
 from iclcore import RegressionTask, SeparateAttention, bars, train
-from iclcore.heads.spectral import train_spectral
-from iclcore.heads.theory import MultiTask, aligned_start
 from iclcore.sweep import Plan, grid, sweep
 
 
@@ -55,13 +53,6 @@ def test_a_sweep_shows_its_bar_and_a_loss(tmp_path):
     assert re.search(
         r"\| [12]/2 \[.* runs/s, last loss \d", text
     )  # tqdm may leave out the last change
-
-
-def test_runs_of_the_second_paper_show_a_bar_too():
-    task = MultiTask((2, 2), 10)
-    start = aligned_start(task, 2)
-    text = shown(lambda: train_spectral(task, *start, ((0.1, 0.05),), batch=8))
-    assert "/2 [" in text and "steps/s, loss " in text
 
 
 def test_a_line_is_written_above_the_bar():

@@ -9,14 +9,7 @@ import pytest
 import shapes
 
 from iclbook import measure
-from iclcore import (
-    MergedAttention,
-    RegressionTask,
-    SeparateAttention,
-    stability,
-    theory,
-    train,
-)
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, stability, theory, train
 from iclcore.checks import (
     BadValue,
     choice,
@@ -49,8 +42,8 @@ from iclcore.models import trainable
         (lambda name, value: enough_to_whiten(name, value, 4), 4, "at least 5 sequences"),
         (lambda name, value: instance(name, value, Mapping), [1], "Mapping, not list"),
         (trainable, "attnM", "MergedAttention or SeparateAttention or CubicMLP, not str"),
-        (positive, "x" * 1000, "a finite number above 0, not 'x.{70,80}$"),
-    ],
+        (positive, "x" * 1000, "a finite number above 0, not 'x.{70,80}$")
+    ]
 )  # fmt: skip
 def test_what_is_refused(check, value, says):
     with pytest.raises(BadValue, match=f"^size takes .*{says}") as refused:

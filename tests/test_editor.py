@@ -61,16 +61,6 @@ def test_a_docstring_explains_every_parameter_of_the_functions_that_a_user_calls
     assert missing == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/use.md"])
-def test_an_editor_knows_every_attribute_that_a_page_uses(page):
-    code = "\n".join(re.findall(r"```py(?:thon)?\n(.*?)```", (ROOT / page).read_text(), re.DOTALL))
-    script = jedi.Script(code, project=PROJECT)
-    lines = code.splitlines()
-    for name in script.get_names(all_scopes=True, references=True):
-        if lines[name.line - 1][: name.column].endswith("."):
-            assert script.goto(name.line, name.column), f"{name.name} in {lines[name.line - 1]}"
-
-
 @pytest.mark.parametrize("package", ["iclcore", "book/iclbook"])
 def test_type_checkers_are_told_that_the_package_has_types(package):
     assert (ROOT / package / "py.typed").exists()

@@ -693,11 +693,3 @@ def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where
         noise, other = (each.mean() for each in spread)
         error = np.hypot(*(each.std() / len(each) ** 0.5 for each in spread))
         assert abs(other - noise) < 4 * error < 0.5 * noise
-
-
-def test_a_start_whose_overlaps_are_too_large_for_float64_is_refused():
-    """B = e^{Σ_j d_j ω_j²} may be up to e^600; 2 · 17.5² is above 600, and 2 · 17² is not."""
-    task, mu = MultiTask((2,), 20), np.array([[0.1]])
-    assert theory.flow(task, np.array([[17.0]]), mu, [0.0]).t == [0]
-    with pytest.raises(ValueError, match="of at most 600 a head, not 612"):
-        theory.flow(task, np.array([[17.5]]), mu, [0.0])

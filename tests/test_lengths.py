@@ -7,12 +7,7 @@ import pytest
 from conftest import close
 
 from iclbook import measure
-from iclbook.theory.context_length import (
-    best_at,
-    effective_tokens,
-    losses_at,
-    ridge_predictor,
-)
+from iclbook.theory.context_length import best_at, effective_tokens, losses_at, ridge_predictor
 from iclcore import MergedAttention, RegressionTask, theory, train
 
 

@@ -325,33 +325,3 @@ def test_the_first_drop_of_adam_depends_on_its_rate_alone(heads, lr):
             assert min(each.min() / each.max() for each in shares) > 0.8  # all heads at once
     # a start of 1e-2 is ten steps of 1e-3, by which one head may be ahead or behind
     assert np.abs(np.array(found) / expected - 1).max() < 0.06 + 0.01 / lr / expected * (heads == 1)
-
-
-@pytest.mark.parametrize(
-    ("heads", "labels", "free"), [(3, 0.0, 1), (3, 0.5, 0), (4, 0.0, 2), (4, 0.5, 1)]
-)
-def test_label_weights_take_one_free_direction_from_the_heads_on_a_plateau(heads, labels, free):
-    """On the last plateau but one of D = 3, queries can turn towards e₃ at no cost in H − 2 directions, and
-    in one less if heads read labels, whose squares must cancel in the answer. The cost is a quadratic
-    form."""
-    task, rng = RegressionTask(dim=3, context=6), np.random.default_rng(0)
-    averages = of_population(task, SeparateAttention(heads=heads))
-    known, (a, b) = task.eigenvectors[:, :2], theory.rates(task)
-    query = known @ rng.standard_normal((2, heads))  # a column a head
-    back = np.linalg.pinv(query)  # (H, 3)
-    # adds to no sum over heads
-    idle = rng.standard_normal((3, heads)) @ (np.eye(heads) - back @ query)
-    key = np.zeros((heads, 1, 4))
-    key[:, 0, :3] = (known @ (np.diag((a / b)[:2]) @ known.T @ back.T + idle[:2])).T
-    key[:, 0, 3] = labels * idle[2]
-    value = np.array([0, 0, 0, 1.0]) * np.ones((heads, 1, 1))
-
-    def answer(queries):
-        return coefficients((key, queries[:, None], value), averages.features)[0]
-
-    rested = answer(query.T)
-    close(averages.loss(rested[None]), theory.plateau_losses(task)[2])
-    turns = np.array([answer(np.outer(one, task.eigenvectors[:, 2])) for one in np.eye(heads)])
-    close(turns @ (averages.gram @ rested - averages.cross[0]), np.zeros(heads))  # at rest
-    cost = np.linalg.eigvalsh(turns @ averages.gram @ turns.T)
-    assert np.sum(cost < 1e-12 * cost[-1]) == free and cost[free] > 1e-3 * cost[-1]

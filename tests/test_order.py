@@ -72,20 +72,6 @@ def test_a_module_imports_only_from_above(path):
             assert LEVEL[module] <= LEVEL[own], f"{path} imports iclcore.{rest}, which is below it"
 
 
-def test_no_module_imports_itself_in_a_circle():
-    left = {}
-    for path in MODULES:
-        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        taken = {i.removeprefix("iclcore.") for i in imports(path) if i.startswith("iclcore.")}
-        left[name] = taken - {
-            below.removeprefix("iclcore.") for by, below in DOWNWARDS if by == name
-        }
-    while left:
-        free = {name for name, taken in left.items() if not (taken & set(left)) - {name}}
-        assert free, f"a circle among {sorted(left)}"
-        left = {name: taken for name, taken in left.items() if name not in free}
-
-
 def test_the_page_on_the_package_lists_every_module_in_its_order():
     page = (ROOT / "book" / "api.md").read_text()
     tree = page.partition("```text\n")[2].partition("```")[0].splitlines()[1:]

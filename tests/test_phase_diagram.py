@@ -1,4 +1,4 @@
-"""The map of 10,000 runs: a part of it trained again, and where training tends to."""
+"""The map of 10,000 runs: a part is trained again, and the borders agree with the optimum."""
 
 import numpy as np
 import pytest

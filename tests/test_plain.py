@@ -40,7 +40,7 @@ TASKS = (
 
 
 def by_both(monkeypatch, model, data, *args, **kwargs):
-    """Yield a run by the compiled loops and the same run by the plain loops. They share no averages."""
+    """Yield the same run by the compiled loops and by the plain loops, each with its own averages."""
     for each in (loops, plain):
         monkeypatch.setattr(linear, "linear_loops", lambda each=each: each)
         monkeypatch.setattr("iclcore.moments.linear_loops", lambda each=each: each)

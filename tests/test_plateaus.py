@@ -1,4 +1,4 @@
-"""The table of 96 runs: a seed of it computed again, and what is read from it."""
+"""The table of 96 runs: one seed is computed again, and the statistics of its rows are right."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def test_a_seed_of_the_table_computed_again(tmp_path):
     assert [row["rank"] for row in rows] == list(plateaus.RANKS)
 
 
-def test_a_page_of_other_settings_has_no_runs_in_the_table():
+def test_other_settings_have_no_runs_in_the_table():
     table = plateaus.read()
     shifted = {rank: counts[:2] + 3 * (rank == 4) for rank, counts in table.items() if rank > 1}
     assert plateaus.gaps(plateaus.PLAN, shifted) == [0, 0, 3, 3, 0, 0]
@@ -59,9 +59,9 @@ def test_two_populations_at_every_rank():
         np.testing.assert_array_equal(kinds, own.level < 8)
 
 
-def test_time_near_a_level_does_not_hang_on_a_last_bit():
-    """A straight fall from 1 to 0 in two steps is within .1 of .5 for .2 of the way: .4 steps; at rest,
-    all of them. The border is passed between two steps, and moves with the loss."""
+def test_time_near_a_level_does_not_depend_on_a_last_bit():
+    """A loss that falls from 1 to 0 in two steps is within .1 of .5 for .4 steps. The time at which it enters
+    this range is interpolated between two steps, so that it is a continuous function of the loss."""
     falls, rests = np.array([1.0, 0.5, 0.0]), np.array([0.5, 0.5, 0.5])
     close(measure.steps_near(falls, np.array([0.5, 0.9, 2.0]), 0.1), [0.4, 0.4, 0.0])
     close(measure.steps_near(rests, np.array([0.5, 0.9]), 0.1), [2.0, 0.0])

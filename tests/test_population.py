@@ -1,4 +1,4 @@
-"""The population engine agrees with moments, where these can be had, and with a gradient written plainly."""
+"""The population engine agrees with the engine on moments and with a gradient that is written plainly."""
 
 from dataclasses import replace
 
@@ -13,7 +13,6 @@ from iclcore.engines.linear import gradient as gradient_of_moments
 from iclcore.models import predictor
 from iclcore.moments import averages
 from iclcore.stability import stable_rate
-from iclcore.sweep import Plan, grid, sweep
 
 EIGHT = RegressionTask(dim=8, spectrum="power", seed=3)
 TURNED = RegressionTask.of_covariance(EIGHT.covariance, context=9)
@@ -31,7 +30,7 @@ STEPS = 6000
 
 
 def gradient(factors, task, model):
-    """∂L/∂factors, written plainly, in the axes of the inputs."""
+    """Return ∂L/∂factors, written plainly, in the axes of the inputs."""
     a, b = theory.rates(task, model.divisor)
     lam = task.eigenvalues
     basis = task.eigenvectors
@@ -54,11 +53,11 @@ def gradient(factors, task, model):
 
 @pytest.mark.parametrize("task, model", MODELS, ids=lambda each: type(each).__name__)
 def test_a_whole_training_is_that_on_moments(task, model):
-    """Through all plateaus that come, to what rounding can move.
+    """Both engines give the same run through all plateaus, up to rounding.
 
-    A step rounds each weight to a few parts in 2⁵³, so small weights are off by δ = 4·2⁻⁵³ STEPS of
-    themselves at most, and an escape that takes 1/s₀ by δ of that. The loss falls within about 1/s* (of
-    order one, as is the loss): it is off by δ/s₀ at most, s₀ being the least scale of a start.
+    A step rounds each weight to a few parts in 2⁵³, so that small weights have a relative error of at most
+    δ = 4·2⁻⁵³ STEPS, and so has the time 1/s₀ of an escape, where s₀ is the scale of the start. The loss,
+    which is of order one, falls within a time of order one. So its error is at most δ/s₀.
     """
     lr = 0.8 * stable_rate(task, model)
     slow, fast = (
@@ -92,7 +91,7 @@ def test_the_plain_gradient_is_that_of_moments(task, model):
     ids=["few rows", "many rows", "merged"],
 )
 def test_steps_in_many_dimensions_follow_the_plain_gradient(model):
-    """Where no moments can be had, and by itself."""
+    """In 40 dimensions there are too many moments, and ``train`` chooses this engine by itself."""
     run = train(model, WIDE, 3, 0.02, seed=2)
     assert run.engine == "population"
     weights = model.start(40, seed=2)
@@ -106,7 +105,7 @@ def test_steps_in_many_dimensions_follow_the_plain_gradient(model):
         close(found, wanted)
 
 
-def test_values_are_kept_as_far_as_they_reach_the_answer():
+def test_only_the_last_rows_of_values_are_stored():
     """The rest of a value matrix never moves, and at D = 1,000 it is 8 MB a head."""
     model = SeparateAttention(3, 0.1, rank=2)
     run = train(model, WIDE, 2, 0.02, seed=4)
@@ -114,7 +113,7 @@ def test_values_are_kept_as_far_as_they_reach_the_answer():
     assert run.start["value"].shape == (3, 1, 41)
     close(run.start["value"], whole["value"][:, -1:])
     close(run.start["query"], whole["query"])
-    # it goes on from its end, here and on moments; torch's module takes whole matrices
+    # This run can be continued by this engine and on moments. The module of torch needs whole matrices.
     close(train(model, WIDE, 1, 0.02, start=run.final).loss[0], _loss_after(run))
     eight = train(model, EIGHT, 5, 0.02, seed=4, engine="population")
     on = [train(model, EIGHT, 4, 0.02, start=eight.final, engine=e) for e in ("auto", "population")]
@@ -130,20 +129,15 @@ def _loss_after(run):
 
 def test_other_data_and_models_are_refused():
     model = SeparateAttention()
-    sizes = 40, 1
-    assert choose(model, "auto", sizes) == "autograd"  # of sequences
-    assert choose(model, "auto", sizes, WIDE) == "population"
+    assert choose(model, "auto", (40, 1)) == "autograd"  # of sequences
+    assert choose(model, "auto", (40, 1), WIDE) == "population"
     assert choose(model, "auto", (8, 1), EIGHT) == "moments"
     for lacking in (replace(WIDE, in_context=0.5), replace(WIDE, outputs=2)):
         for engine in ("auto", "population"):
             with pytest.raises(ValueError, match="one output, in_context 1"):
                 train(model, lacking, 1, 0.1, engine=engine)
-    with pytest.raises(ValueError, match="population takes more"):
-        train(model, WIDE, 1, 0.1, engine="moments")
     with pytest.raises(ValueError, match="infinitely many sequences"):
         train(model, EIGHT.sample(9), 1, 0.1, engine="population")
-    with pytest.raises(ValueError, match="linear models"):
-        train(replace(model, softmax=True), WIDE, 1, 0.1, engine="population")
     with pytest.raises(ValueError, match="tests takes none"):
         train(model, WIDE, 1, 0.1, tests={"other": WIDE})
     outside = model.start(40)
@@ -152,33 +146,8 @@ def test_other_data_and_models_are_refused():
         train(model, WIDE, 1, 0.1, start=outside)
 
 
-def test_a_run_that_diverges_ends():
-    with pytest.warns(UserWarning, match="stopped being finite"):
-        run = train(SeparateAttention(3, 1.0), WIDE, 500, 1e3)
-    assert run.ended == "diverged" and np.isfinite(run.loss[:-1]).all()
-
-
-# -- sweeps, the command --------------------------------------------------------------------------
-
-PLAN = Plan(WIDE, SeparateAttention(3, 0.1), sequences=None, steps=30, lr=0.02)
-
-
-def test_a_sweep_over_infinitely_many_sequences(tmp_path):
-    """Runs are as they are alone. A task of few dimensions is trained on moments, in any context."""
-    small = replace(PLAN, data=RegressionTask(dim=3, outputs=2, in_context=0.3))
-    runs = [*grid(PLAN, rank=(1, 20), seed=(0, 1)), small]
-    swept = sweep(runs, tmp_path / "out")
-    for run in runs:
-        alone = train(run.model, run.task, 30, 0.02, seed=run.settings["seed"])
-        found = swept.history(run)
-        np.testing.assert_array_equal(found.loss, alone.loss)
-        assert found.engine == ("moments" if run is small else "population")
-        assert found.settings["sequences"] is None
-        close(found.floor, alone.floor)
-
-
 def test_the_first_rise_is_that_on_moments():
-    """At a rate that is stable at first and not at the end; of MLP(z) all weights are in the subspace."""
+    """The rate is stable at first and not at the end. All weights of MLP(z) are in the subspace."""
     model = CubicMLP(4, 0.1)
     lr = 1.5 * stable_rate(EIGHT, model)
     with pytest.warns(UserWarning, match="rose"):

@@ -63,12 +63,10 @@ def test_the_result_has_the_form_of_the_labels():
 
 
 def test_a_run_on_infinitely_many_sequences_predicts_too():
-    """This also holds for the engine that trains only those rows of the value that affect the prediction."""
+    """So do runs of the engine that trains only those rows of the value that affect the prediction."""
     task = RegressionTask(dim=3, context=6)
-    runs = [
-        train(SeparateAttention(2, 0.3), task, 500, 0.05, engine=e)
-        for e in ("moments", "population")
-    ]
+    model = SeparateAttention(2, 0.3)
+    runs = [train(model, task, 500, 0.05, engine=e) for e in ("moments", "population")]
     new = task.sample(20_000)
     for run in runs:
         assert run.error(new) == pytest.approx(run.loss[-1], rel=0.05)  # expected: 2% at 3 sigma
@@ -102,7 +100,7 @@ def test_a_users_own_linear_model_predicts(monkeypatch):
     close(run.error(data), train(Own(2, 0.3), data, 1, 0.1, start=run.final).loss[0], EXACT)
 
 
-def test_predictions_that_are_impossible_are_refused(tmp_path, monkeypatch):
+def test_predictions_that_are_impossible_are_refused(tmp_path):
     task = RegressionTask(dim=3, context=6)
     data = task.sample(9)
     run = train(SeparateAttention(2), Sequences(data.x, data.y), 3, 0.01)
@@ -110,25 +108,10 @@ def test_predictions_that_are_impossible_are_refused(tmp_path, monkeypatch):
     for wrong, says in (
         ((x[0], y), r"x takes the shape \(P, T, D\)"),
         ((x, y[:, :3]), r"y takes the shape \(P, T - 1\) .* not \(9, 3, 1\)"),
-        ((x, y[0, :, 0]), r"y takes the shape \(P, T - 1\) .* not \(7,\)"),
-        (
-            (x[..., :2], y),
-            "data must have as many inputs and outputs as the run, 3 and 1, not 2 and 1",
-        ),
-        ((x, np.dstack([y, y])), "3 and 1, not 3 and 2"),
-        ((x, y * np.nan), "y takes finite numbers"),
+        ((x[..., :2], y), "as many inputs and outputs as the run, 3 and 1, not 2 and 1"),
     ):
         with pytest.raises(BadValue, match=says):
             run.predict(*wrong)
     run.to_csv(tmp_path / "run.csv")
     with pytest.raises(ValueError, match="a CSV file has no weights; save the run with to_npz"):
         History.from_csv(tmp_path / "run.csv").predict(x, y)
-
-    @dataclass(frozen=True)
-    class Nonlinear(SeparateAttention):
-        linear = False
-
-    monkeypatch.setitem(models.MODELS, "Nonlinear", Nonlinear)
-    settings = {"Nonlinear": {"heads": 2}, "dim": 3, "outputs": 1}
-    with pytest.raises(ValueError, match=r"Nonlinear is neither .* iclcore.modules.module"):
-        History(run.series, settings, final=run.final).error(data)

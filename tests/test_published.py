@@ -206,22 +206,3 @@ def test_a_plan_with_the_published_operations_has_the_bits_of_torch():
     assert not np.array_equal(begin["value"], carry_out(plan).start["value"])
     back = pickle.loads(pickle.dumps(draw))
     np.testing.assert_array_equal(back.starts(plan.model)["value"], begin["value"])
-
-
-def test_whitening():
-    task = published.RegressionTask(dim=3, context=4, outputs=2)
-    data = published.sample(task, 40, seed=2)
-    # In float32 a number between 1 and 2 is rounded by 1e-7, and so is the mean that is subtracted.
-    close(data.x.mean(axis=0), np.zeros((5, 3)), within=1e-6)
-    for o in range(2):
-        own = np.stack(
-            [
-                np.linalg.lstsq(x, y[:, o], rcond=None)[0]
-                for x, y in zip(data.x, data.y, strict=True)
-            ]
-        )
-        # Solving multiplies the rounding of y by the condition number, and the square doubles it.
-        within = 4 * np.finfo(np.float32).eps * np.linalg.cond(data.x).max()
-        close(np.cov(own.T), np.eye(3), within=within)
-    with pytest.raises(ValueError, match="at least 4 sequences"):
-        published.sample(task, 3)

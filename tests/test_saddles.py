@@ -95,15 +95,6 @@ def test_principal_component_regression_with_few_examples():
     assert abs(squares.mean() - distance**2) < 4 * squares.std() / np.sqrt(len(w))
 
 
-def test_escape_is_homogeneous():
-    """Half the weights take twice the time: this is exact for the quadratic ODE before the first drop."""
-    start = SeparateAttention(heads=4, init=1e-4).start(4, seed=2)
-    halved = {name: array / 2 for name, array in start.items()}
-    first, second = (theory.staircase(TASK, w, 1e6)[0] for w in (start, halved))
-    # the drop itself does not scale, and is a fraction 1e-4 of the wait
-    assert np.isclose(second.time, 2 * first.time, rtol=1e-3) and first.head == second.head
-
-
 def test_a_second_way_to_the_answer():
     """With key and value of all heads exchanged the staircase is the same, and every drop is by labels.
     From a start with both ways open, the drops of the run come within 2%, and heads read what is

@@ -4,14 +4,7 @@ import numpy as np
 from conftest import close
 
 from iclbook import measure
-from iclcore import (
-    MergedAttention,
-    RegressionTask,
-    SeparateAttention,
-    published,
-    theory,
-    train,
-)
+from iclcore import MergedAttention, RegressionTask, SeparateAttention, published, theory, train
 from iclcore.moments import coefficients, of_population, of_sequences
 
 

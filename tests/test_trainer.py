@@ -1,10 +1,7 @@
 """``train``: engines agree, the records are right, and a run that ends early keeps what it recorded."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -26,7 +23,7 @@ from iclcore import (
 from iclcore.checks import BadValue
 from iclcore.engines.autograd import AutogradEngine
 from iclcore.engines.linear import MomentEngine
-from iclcore.moments import Moments, averages, coefficients, of_population, of_sequences
+from iclcore.moments import averages, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
 
 TASK = RegressionTask(dim=3, context=6)
@@ -101,16 +98,6 @@ def test_snapshots_are_weights_from_before_their_step():
         c = coefficients(model.factors(weights, 3), moments.features)
         close(moments.loss(c), history.loss[step])
         close(weights["value"][:, -1, -1], history.series["value"][step])
-
-
-def test_floor_is_computed_when_it_is_asked_for(monkeypatch):
-    """For a large D the floor takes longer than the run."""
-    calls, floor = [], Moments.floor
-    monkeypatch.setattr(Moments, "floor", lambda self: calls.append(1) or floor(self))
-    history = train(MergedAttention(heads=4, init=0.3), TASK.sample(30), 4000, 0.02)
-    assert not calls
-    assert history.floor <= history.loss.min() and history.floor == history.floor
-    assert len(calls) == 1
 
 
 def test_divergence_ends_the_run():
@@ -222,17 +209,6 @@ def test_a_callback_sees_each_block_and_may_end_the_run():
     close(again.final["value"], history.final["value"], within=0)
     last = train(SeparateAttention(), TASK.sample(9), 1, 0.001, callback=lambda *_: np.True_)
     assert last.ended == "finished"
-
-
-def test_an_error_in_a_callback_is_raised():
-    def callback(step, loss):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        train(SeparateAttention(), TASK.sample(9), 9, 0.001, callback=callback)
-    with pytest.raises(KeyboardInterrupt):  # the handler of Ctrl-C is back
-        os.kill(os.getpid(), signal.SIGINT)
-        threading.Event().wait(10)
 
 
 def short(model=None, data=None, steps=5, lr=0.1, **options):

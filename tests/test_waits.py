@@ -1,4 +1,4 @@
-"""The table of 20,000 runs: a part of it computed again, and what is read from it."""
+"""A part of the table of 20,000 runs is computed again."""
 
 import numpy as np
 import pytest
@@ -22,8 +22,8 @@ def test_a_part_of_the_table_computed_again(dim):
         np.testing.assert_allclose(again, table, rtol=waits.ALIKE)
 
 
-def test_a_part_of_what_theory_alone_says_computed_again():
-    """The parts that the table is made of, so that each is where it belongs."""
+def test_a_part_of_the_predicted_columns_computed_again():
+    """Each prediction stands in the column and row of its setting and start."""
     few = waits.told(lambda what, *asked: (what, asked))
     table = waits.read()
     for name, own in (("labels", "labels"), ("even", "even")):

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
+import hypothesis
 import numpy as np
 import pytest
 import shapes
@@ -24,6 +25,13 @@ CHECKED = (
     "trainer",
 )  # fmt: skip
 install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
+
+# Hypothesis tries the same inputs in every run of the tests, and more of them each night.
+OPTIONS = {"derandomize": True, "deadline": None, "database": None}
+OPTIONS["suppress_health_check"] = list(hypothesis.HealthCheck)
+hypothesis.settings.register_profile("default", max_examples=30, **OPTIONS)
+hypothesis.settings.register_profile("long", max_examples=1000, **OPTIONS)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 EXACT = 1e-9  # float64 along different routes: round-off of some thousand operations, with room
 

@@ -3,21 +3,17 @@
 import ast
 import math
 import re
-from pathlib import Path
 
+import install_cell
 import nbformat
-import needed
-import other_settings
 import pytest
-from chapters import chapters
-from execute import Result
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from pace import slow
+from chapters import notebooks
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from iclbook import chapter
 from iclbook.__main__ import main
 
-NOTEBOOKS = {name: nbformat.read(path, as_version=4) for name, path in chapters().items()}
+NOTEBOOKS = {name: nbformat.read(path, as_version=4) for name, path in notebooks().items()}
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 LINES, COLUMNS = 15, 78
 
@@ -54,7 +50,7 @@ def long_cells(notebook):
 
 
 def bad_parameters(notebook):
-    first, _ = next(each for each in code(notebook) if each[1].get("id") != needed.CELL)
+    first, _ = next(each for each in code(notebook) if each[1].get("id") != install_cell.ID)
     tagged = [n for n, cell in code(notebook) if "parameters" in cell.metadata.get("tags", ())]
     if tagged != [first]:
         yield "want the tag parameters on the first code cell, and on no other"
@@ -186,49 +182,6 @@ def test_a_good_chapter_passes_every_check():
         "<!--caption fig:one-three-->\nMade beforehand.",
     )
     assert not [found for check in CHECKS for found in check(notebook)]
-
-
-def executed(first, shown, said):
-    """A chapter of two cells with an output each, the first of which says the numbers of the text."""
-    outputs = [first, new_output("stream", text=said)]
-    made = [
-        new_code_cell("quote.say(levels=levels, kind=kind)", outputs=outputs),
-        new_code_cell("plot.figure(a)", outputs=[shown]),
-        new_markdown_cell(f"{CAPTION}Of <!--levels-->?<!--/--> <!--kind-->?<!--/-->."),
-    ]
-    return Result(Path("one.ipynb"), 1.0, text=nbformat.writes(new_notebook(cells=made)))
-
-
-def picture(alt):
-    return new_output("display_data", {"image/png": ""}, metadata={"image/png": {"alt": alt}})
-
-
-def test_what_goes_wrong_at_other_settings_is_told():
-    good = picture("Losses of one run, from 1 to 0.5, falling.")
-    silent, said = new_output("stream", text="1\n"), "levels = 0.5, −2e−05 and –\nkind = all"
-    before = nbformat.reads(executed(silent, good, said).text, as_version=4)
-    right = executed(silent, good, "levels = 0.4\nkind = none")
-    assert not list(other_settings.problems(right, before))
-    right.failure = "one: cell 3 failed"
-    assert list(other_settings.problems(right, before)) == ["one: cell 3 failed"]
-    warning = new_output("stream", name="stderr", text="RuntimeWarning: of an empty slice\n")
-    nan = picture("Losses of one run, from 1 to nan.")
-    for wrong, told in [
-        (executed(warning, good, said), "cell 1 warns: RuntimeWarning: of an empty slice"),
-        (executed(silent, silent, said), "one.two is no picture with an alt text: ['']"),
-        (executed(silent, picture("A run."), said), "one.two is no picture with an alt text: ['A run.']"),
-        (executed(silent, nan, said), "one.two says what is no number: Losses of one run, from 1 to nan."),
-        (executed(silent, good, f"{said}\nnew = 3"), "new is not in the notebook: make book first"),
-        (executed(silent, good, "levels = inf\nkind = all"), "levels is 'inf', which is no number"),
-    ]:  # fmt: skip
-        assert list(other_settings.problems(wrong, before)) == [told]
-
-
-@slow
-def test_a_chapter_goes_with_other_settings():
-    """The cheapest of what `make test-settings` does."""
-    results, wrong = other_settings.tried("one seed, a short run", [chapters()["merged"]])
-    assert len(results) == 1 and not wrong
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -7,12 +7,12 @@ import marks
 import nbformat
 import numpy as np
 import pytest
-from chapters import chapters
+from chapters import notebooks
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from iclbook import quote
 
-CHAPTERS = chapters()
+CHAPTERS = notebooks()
 # what only Sphinx would show as it is meant
 FOREIGN = re.compile(r"\{(?:glue|include|math|exercise|solution|table|figure|admonition)\b.*")
 

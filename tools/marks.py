@@ -68,18 +68,19 @@ def fill(notebook: NotebookNode) -> None:
             raise Mark(f"the text quotes {name}, which no cell says; nearest is {near}") from None
         return mark[0].replace(f"-->{mark['said']}<!--", f"-->{number}<!--")
 
+    check(notebook)
     for cell in texts(notebook):
-        check(cell.source)
         cell.source = QUOTED.sub(filled, cell.source)
 
 
-def check(source: str) -> None:
+def check(notebook: NotebookNode) -> None:
     """Refuse a mark that is broken, or that Markdown would not show as it is meant."""
-    wrong = BEGINS.search(source) or BROKEN.search(QUOTED.sub("", source))
-    if wrong:
-        raise Mark(
-            f"want <!--NAME-->number<!--/-->, on one line and not at the beginning of it: {wrong[0]}"
-        )
+    for cell in texts(notebook):
+        wrong = BEGINS.search(cell.source) or BROKEN.search(QUOTED.sub("", cell.source))
+        if wrong:
+            raise Mark(
+                f"want <!--NAME-->number<!--/-->, on one line and not at the beginning of it: {wrong[0]}"
+            )
 
 
 def resolve(notebook: NotebookNode) -> None:
@@ -89,7 +90,6 @@ def resolve(notebook: NotebookNode) -> None:
         if says(cell):
             cell.outputs = [each for each in cell.outputs if each.get("name") != "stdout"]
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"<!--q .+?-->(.*?)<!--/q-->", r"\1", cell.source)  # TRANSITION
             cell.source = QUOTED.sub(lambda found: found["said"], cell.source)
             caption = CAPTION.fullmatch(cell.source)
             if caption and before is not None and before.cell_type == "code":

@@ -1,32 +1,32 @@
-"""Sphinx extension of the book: marks, alt text, times, and pages that ask no other host for anything."""
+"""Sphinx extension of the book: what the text's marks stand for, alt texts, times, buttons and staged files.
+
+Pages ask no other host for anything: MathJax and all icons lie beside them.
+"""
 
 import importlib.util
-import json
 import re
-from functools import cache
 from pathlib import Path
 
+import install_cell
 import marks
 import nbformat
-import needed
 from chapters import recorded
 from docutils import nodes
-from sphinx.domains.std import StandardDomain
 from sphinx.util import logging
 from sphinx.util.fileutil import copy_asset
 
 WORDS_A_MINUTE = 200
 MATHJAX = ("tex-svg-full.js", "a11y", "sre")  # SVG output needs no fonts
-# "name":[width, height, [aliases], "code point", "path" or ["paths"]],
+# One icon of the theme's file: "name":[width, height, [aliases], "code point", "path" or ["paths"]],
 ICON = re.compile(
     r'"?(?P<name>[\w-]+)"?:\[\d+,\d+,\[(?P<aliases>[^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
 )
-ICONS = 2000  # at least so many are in the theme's file
+ICONS = 2000  # the theme's file has at least this many
 logger = logging.getLogger(__name__)
 
 
 def read_marks(app, docname, content):
-    """Give Sphinx figures with captions, tables and targets where a chapter's text marks them."""
+    """Give Sphinx the figures, captions, tables and targets that the marks in a chapter's text stand for."""
     if app.env.doc2path(docname).endswith(".ipynb"):
         notebook = nbformat.reads(content[0], as_version=4)
         try:
@@ -37,10 +37,10 @@ def read_marks(app, docname, content):
 
 
 def add_alt_texts(app, doctree):
-    """Give each picture that a cell made the alt text it was made with.
+    """Give each picture that a cell drew the alt text in the cell's output.
 
-    Output metadata {"image/png": {"alt": ...}} is what IPython's `Image(alt=...)` writes too; the
-    notebook reader drops it.
+    It stands in the output's metadata as {"image/png": {"alt": ...}}, where IPython's `Image(alt=...)`
+    writes it too. MyST-NB does not read it.
     """
     path = Path(app.env.doc2path(app.env.docname))
     if path.suffix != ".ipynb":
@@ -49,14 +49,12 @@ def add_alt_texts(app, doctree):
     for block in doctree.findall(nodes.container):
         if block.get("nb_element") != "cell_code":
             continue
-        cell = cells[block["cell_index"]]
         alts = [
             output.metadata.get("image/png", {}).get("alt")
-            for output in cell.outputs
+            for output in cells[block["cell_index"]].outputs
             if "image/png" in output.get("data", {})
         ]
-        pictures = list(block.findall(nodes.image))
-        for picture, alt in zip(pictures, alts, strict=True):
+        for picture, alt in zip(block.findall(nodes.image), alts, strict=True):
             if alt:
                 picture["alt"] = alt
             else:
@@ -64,7 +62,7 @@ def add_alt_texts(app, doctree):
 
 
 def add_times(app, doctree):
-    """Say under a chapter's title how long it takes to read, and how long it took to execute."""
+    """Say under a chapter's title how long it takes to read and how long it took to execute."""
     path = Path(app.env.doc2path(app.env.docname))
     title = next(doctree.findall(nodes.title), None)
     if path.suffix != ".ipynb" or title is None:
@@ -78,22 +76,23 @@ def add_times(app, doctree):
     title.parent.insert(title.parent.index(title) + 1, line)
 
 
-def repository_buttons(app, config):
-    """Launch and source buttons, all by one setting: the repository's address in _config.yml.
+def set_buttons(app, config):
+    """Show the buttons for source and launch if _config.yml names the repository.
 
-    Colab opens a chapter as it is committed, which names what it needs by that address alone.
+    Colab opens a chapter as it is committed. Such a chapter installs the package from the address in
+    _config.yml; so without that address, or elsewhere than on GitHub, there is no button for Colab.
     """
     options = config.html_theme_options
-    known = options.get("repository_url", "")
-    options["use_repository_button"] = options["use_issues_button"] = bool(known)
-    if not known:
+    repository = options.get("repository_url", "")
+    options["use_repository_button"] = options["use_issues_button"] = bool(repository)
+    if not repository:
         options["launch_buttons"] = {}
-    elif known != needed.address(Path(app.srcdir)) or "github.com/" not in known:
+    elif repository != install_cell.address(Path(app.srcdir)) or "github.com/" not in repository:
         options["launch_buttons"].pop("colab_url", None)
 
 
 def drop_scripts(app, pagename, templatename, context, doctree):
-    """Without thebe, which would load itself from another host, and MathJax where it has nothing to set."""
+    """Drop thebe, which loads itself from another host, and MathJax from pages without formulas."""
     unwanted = ["thebe"]
     if 'class="math' not in context.get("body", ""):
         unwanted.append("mathjax")
@@ -105,14 +104,20 @@ def drop_scripts(app, pagename, templatename, context, doctree):
     context["script_files"] = [script for script in context["script_files"] if wanted(script)]
 
 
-def plain_citations(app, pagename, templatename, context, doctree):
-    """Sphinx calls them a list, and puts links between its items, which a list may not have."""
-    for role in (' role="list"', ' role="doc-biblioentry"'):
-        context["body"] = context.get("body", "").replace(role, "")
+def repair_lists(app, pagename, templatename, context, doctree):
+    """Repair two lists of Sphinx that screen readers cannot read.
+
+    The bibliography has links between its items, and a signature on several lines is a list of
+    descriptions without terms.
+    """
+    body = re.sub(' role="(?:list|doc-biblioentry)"', "", context.get("body", ""))
+    signature = re.compile(r"<dl>\n((?:<dd>.*?</dd>\n)+)</dl>")
+    rows = signature.sub(r'<div class="sig-lines">\n\1</div>', body)
+    context["body"] = re.sub(r'<dd>(<em class="sig-param".*)</dd>', r"<div>\1</div>", rows)
 
 
 def read_as_plain_text(app, what, name, obj, options, lines):
-    """Docstrings are plain text: |v| is a norm, * a product, an indented block a formula."""
+    """Read docstrings as plain text: |v| is a norm, * a product, and an indented block a formula."""
     plain = []
     for line in lines:
         starts_block = line.startswith("    ") and plain and not plain[-1]
@@ -126,67 +131,53 @@ def read_as_plain_text(app, what, name, obj, options, lines):
     lines[:] = plain
 
 
-def stage_mathjax(app, error):
-    if error is None and app.builder.format == "html":
-        wheel = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
-        for name in MATHJAX:
-            source = wheel / "static" / "mathjax" / name
-            target = Path(app.outdir) / "_static" / "mathjax" / (name if source.is_dir() else "")
-            copy_asset(str(source), str(target))
+def copy_mathjax(app):
+    wheel = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
+    for name in MATHJAX:
+        source = wheel / "static" / "mathjax" / name
+        target = Path(app.outdir) / "_static" / "mathjax" / (name if source.is_dir() else "")
+        copy_asset(str(source), str(target))
 
 
-def subset_icons(app, error):
-    """Keep of the theme's 2,045 icons those that a page or a script names: a third of a page's weight."""
-    if error is not None or app.builder.format != "html":
-        return
+def subset_icons(app):
+    """Keep only the icons that a page or a script names: 20 KB of the theme's 543."""
     static = Path(app.outdir, "_static")
     icons = static / "scripts" / "fontawesome.js"
-    naming = {*Path(app.outdir).rglob("*.html"), *static.rglob("*.js")} - {icons}
-    named = {name for path in naming for name in re.findall(r"\bfa-([a-z-]+)", path.read_text())}
+    others = {*Path(app.outdir).rglob("*.html"), *static.rglob("*.js")} - {icons}
+    used = {name for path in others for name in re.findall(r"\bfa-([a-z-]+)", path.read_text())}
 
     def keep(icon):
         names = {icon["name"], *re.findall(r'"([a-z-]+)"', icon["aliases"])}
-        return icon[0] if names & named else ""
+        return icon[0] if names & used else ""
 
     text, found = ICON.subn(keep, icons.read_text())
     if found < ICONS:
-        logger.warning(f"fontawesome.js has another form: {found} icons found in it")
+        logger.warning(f"fontawesome.js has another form: only {found} icons were found in it")
     icons.write_text(text)
 
 
-def stage_downloads(app, error):
-    """Each notebook says first what it needs; beside it is a script that saves it, see book.js for why."""
+def add_install_cells(app):
+    """Let each notebook that a reader can download say first which package it needs."""
     address = app.config.html_theme_options.get("repository_url", "")
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
-        notebook = needed.downloaded(nbformat.read(path, as_version=4), address)
+        notebook = install_cell.downloaded(nbformat.read(path, as_version=4), address)
         nbformat.write(notebook, path)
-        call = f"saveNotebook({json.dumps(path.name)}, {json.dumps(path.read_text())});\n"
-        path.with_name(path.name + ".js").write_text(call)
 
 
-class Numbered(StandardDomain):
-    """For each numbered reference Sphinx loads the page that it leads to, a sixth of a build; here once."""
-
-    def _resolve_numref_xref(self, env, *reference):
-        if not hasattr(self, "load"):
-            self.load = cache(env.get_doctree)
-        env.get_doctree = self.load
-        try:
-            return super()._resolve_numref_xref(env, *reference)
-        finally:
-            del env.get_doctree  # of whoever else asks, a page is changed
+def finish(app, error):
+    if error is None and app.builder.format == "html":
+        copy_mathjax(app)
+        add_install_cells(app)
+        subset_icons(app)
 
 
 def setup(app):
-    app.add_domain(Numbered, override=True)
-    app.connect("config-inited", repository_buttons, priority=900)
+    app.connect("config-inited", set_buttons, priority=900)
     app.connect("source-read", read_marks)
     app.connect("doctree-read", add_alt_texts)
     app.connect("doctree-read", add_times)
     app.connect("autodoc-process-docstring", read_as_plain_text)
     app.connect("html-page-context", drop_scripts, priority=900)
-    app.connect("html-page-context", plain_citations)
-    app.connect("build-finished", stage_mathjax)
-    app.connect("build-finished", stage_downloads)
-    app.connect("build-finished", subset_icons)
+    app.connect("html-page-context", repair_lists)
+    app.connect("build-finished", finish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

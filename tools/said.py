@@ -38,8 +38,6 @@ class Said(SphinxRole):
 
 def number(what: str) -> str:
     """Return a number by its chapter and name: `rank_one.level2` or `rank_one.levels[2]`."""
-    if ":" in what:  # TRANSITION
-        return "0"
     chapter, _, name = what.partition(".")
     known = chapters()
     if chapter not in known:

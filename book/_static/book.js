@@ -1,31 +1,5 @@
-// The theme's download button only opens a notebook, as text, in a new tab, and from file:// a page
-// may not even read it. The build therefore puts each notebook beside itself as a script that calls
-// saveNotebook.
-window.saveNotebook = (name, text) => {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ipynb+json" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-};
-
-document.addEventListener("DOMContentLoaded", () => {
-  for (const button of document.querySelectorAll("[data-prints]")) {
-    button.addEventListener("click", () => window.print());
-  }
-  for (const link of document.querySelectorAll("a.btn-download-source-button[href$='.ipynb']")) {
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      const script = document.createElement("script");
-      script.src = `${link.href}.js`;
-      script.addEventListener("load", () => script.remove());
-      document.head.append(script);
-    });
-  }
-});
-
-// A picture that moves can be stopped, and played where the reader's system asks for stillness: its other file
-// is the last frame. It plays from its beginning, since a file that is shown anew does.
+// A button stops an animation and plays it from its beginning. The second file of the picture is the last frame;
+// where the reader's system asks for reduced motion, the page shows that frame first.
 document.addEventListener("DOMContentLoaded", () => {
   for (const picture of document.querySelectorAll("picture:has(> img.animation)")) {
     const image = picture.querySelector("img"), still = picture.querySelector("source");
@@ -46,7 +20,7 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// From file:// the search may not read the pages it finds: it lists their titles only.
+// On a page from disk the search may not read other pages, so it lists only the titles of what it finds.
 if (location.protocol === "file:") {
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 }

@@ -1,13 +1,15 @@
-"""A browser, a page for each explorer as the book would carry it, and visits that permit no complaint."""
+"""Fixtures: a Chromium, a page for each explorer, a host, and visits that fail if a page logs an error."""
 
 import os
 import shutil
 import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import browsers
 import pytest
-import serve
 from playwright.sync_api import sync_playwright
 
 from browser.seen import LAID_OUT, frames
@@ -16,9 +18,8 @@ from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
-# make test-browsers
 collect_ignore = [] if "BROWSERS" in os.environ else ["test_other_browsers.py"]
-AHEAD = 60_000  # ms, more than pass until the clock stands
+AHEAD = 60_000  # ms, more than passes until the clock is paused
 DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
 PAGE = """<!doctype html>
 <html lang="en" data-theme="light">
@@ -32,8 +33,22 @@ html[data-theme="dark"] body {{ background: #14171c; color: #eee }}</style>
 """
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def host(folder: Path):
+    """Serve a folder, and yield its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 def page_of(title: str, *shown: Explorer, head: str = "") -> str:
-    """Without the pictures, which the scripts replace: to draw them takes longer than these tests."""
+    """Write a page of explorers with blank pictures: scripts replace these, and drawing them takes long."""
     blank = Figure(canvas()[0], "To be replaced.")
     names = dict.fromkeys(each.name for each in shown)
     scripts = "".join(f'<script async src="explorers/{name}.js"></script>' for name in names)
@@ -42,7 +57,7 @@ def page_of(title: str, *shown: Explorer, head: str = "") -> str:
 
 
 def unfold(page):
-    """All settings and pictures of the explorers that are small at first."""
+    """Show all controls and pictures of the explorers."""
     page.evaluate(
         """document.querySelectorAll(".ex-fold[aria-expanded=false]").forEach((each) => each.click())"""
     )
@@ -58,7 +73,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """One page an explorer, and ``two.html`` with one explorer twice and another."""
+    """Write a page for each explorer; ``two.html`` has three, and ``late.html`` a script that comes late."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "explorers").mkdir()
     (folder / "explorers.css").write_text(bundle.style())
@@ -75,16 +90,13 @@ def site(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def served(site):
-    server = serve.server(str(site), 0)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with host(site) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
 def context(browser):
-    """A context by its settings. To make one takes longer than to open a page in it."""
+    """A browser context for each choice of settings. Making one takes longer than opening a page in it."""
     made = {}
 
     def context(**settings):
@@ -98,36 +110,36 @@ def context(browser):
 
 @pytest.fixture
 def visit(browser, context):
-    """Open an address; by the end of the test no page may have complained or asked another host."""
-    left, complaints, foreign = [], [], []
+    """Open an address. The test fails if a page logs an error or a warning, or asks another host."""
+    opened, complaints, foreign = [], [], []
 
     def note(message):
         if message.type in {"error", "warning"}:
             complaints.append(message.text)
 
-    def asked(request):
+    def check(request):
         if not request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
             foreign.append(request.url)
 
     def visit(address, ready=DRAWN, clock=False, whole=True, **settings):
-        if clock:  # one that a test can put forward is that of a whole context
-            left.append(browser.new_context(**settings))
-            page = left[-1].new_page()
+        if clock:  # a clock that a test moves is that of a whole context
+            opened.append(browser.new_context(**settings))
+            page = opened[-1].new_page()
             page.clock.install()
         else:
             page = context(**settings).new_page()
-            left.append(page)
+            opened.append(page)
         page.requested = []
         page.on("request", lambda request: page.requested.append(request.url))
+        page.on("request", check)
         page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", asked)
         page.goto(address)
         if ready:
             page.wait_for_selector(ready, state="attached")
             if whole:
                 unfold(page)
-            if clock:  # from here on it goes only where the test puts it
+            if clock:  # from now on only the test moves it
                 page.wait_for_load_state()
                 page.evaluate(LAID_OUT)
                 page.clock.pause_at((page.evaluate("Date.now()") + AHEAD) / 1000)
@@ -136,7 +148,7 @@ def visit(browser, context):
         return page
 
     yield visit
-    for each in left:
+    for each in opened:
         each.close()
     assert not complaints
     assert not foreign

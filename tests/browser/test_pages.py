@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import install_cell
 import nbformat
-import needed
 import pytest
 from pace import mostly_slow, slow
 
@@ -237,7 +237,7 @@ def downloads_as_the_notebook_it_is(page, name):
         page.locator(".btn-download-source-button").click()
     assert download.value.suggested_filename == f"{name}.ipynb"
     notebook = nbformat.read(ROOT / "book" / f"{name}.ipynb", as_version=4)
-    asked = needed.downloaded(notebook, needed.address(ROOT))
+    asked = install_cell.downloaded(notebook, install_cell.address(ROOT))
     assert download.value.path().read_text() == nbformat.writes(asked) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""``make bench``: measure everything in one run on one machine.
+"""``python -m bench``: measure everything in one run on one machine.
 
 It writes what the book's chapter on speed shows, beside the book's other data.
 ``--quick`` measures less and writes nothing.

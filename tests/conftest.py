@@ -5,10 +5,11 @@ import signal
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
+import hypothesis
 import numpy as np
 import pytest
 import shapes
@@ -24,6 +25,13 @@ CHECKED = (
     "trainer",
 )  # fmt: skip
 install_import_hook([*(f"iclcore.{room}" for room in CHECKED), "iclbook.measure"], "shapes.check")
+
+# Hypothesis tries the same inputs in every run of the tests, and more of them each night.
+OPTIONS = {"derandomize": True, "deadline": None, "database": None}
+OPTIONS["suppress_health_check"] = list(hypothesis.HealthCheck)
+hypothesis.settings.register_profile("default", max_examples=30, **OPTIONS)
+hypothesis.settings.register_profile("long", max_examples=1000, **OPTIONS)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 EXACT = 1e-9  # float64 along different routes: round-off of some thousand operations, with room
 
@@ -50,27 +58,29 @@ def pytest_runtest_setup():
 
 
 @cache
-def recorded(chapter: str) -> Callable[[str], float | list[float]]:
-    """What a committed chapter says: ``recorded("rank_one")("levels .4f")`` is that mark's.
+def recorded(chapter: str) -> SimpleNamespace:
+    """The numbers that a committed chapter says: ``recorded("rank_one").level2``; several are a list.
 
-    nbval holds that the record is what the code gives, so no run is made a second time here.
+    nbval compares what the cells print with what stands in the notebook, so nothing is run again here.
     """
-    import nbformat  # not above: to load these takes longer than most files of tests
-    import prose
+    import marks  # not above: to load these takes longer than most files of tests
+    import nbformat
 
-    path = Path(__file__).resolve().parent.parent / "book" / f"{chapter}.ipynb"
-    record = prose.recorded_numbers(nbformat.read(path, as_version=4))
+    from iclbook import quote
 
     def number(text: str) -> float:
         plain = text.replace("−", "-").replace(",", "")
         return float(plain[:-1]) / 100 if plain.endswith("%") else float(plain)
 
-    def said(mark: str) -> float | list[float]:
-        parts = [part for some in record[mark].split(" and ") for part in some.split(", ")]
-        numbers = [number(part) for part in parts]
-        return numbers if len(numbers) > 1 else numbers[0]
-
-    return said
+    path = Path(__file__).resolve().parent.parent / "book" / f"{chapter}.ipynb"
+    found = {}
+    for name, said in marks.numbers(nbformat.read(path, as_version=4)).items():
+        if quote.are_numbers(said):
+            several = [number(part) for part in quote.parts(said)]
+            found[name] = several if len(several) > 1 else several[0]
+        else:
+            found[name] = said
+    return SimpleNamespace(**found)
 
 
 @pytest.fixture

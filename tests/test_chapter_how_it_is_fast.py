@@ -13,7 +13,7 @@ from iclcore.engines import MOST_FEATURES, choose
 from iclcore.engines.autograd import AutogradEngine, PublishedEngine
 from iclcore.moments import features
 
-said = recorded("how_it_is_fast")
+how_it_is_fast = recorded("how_it_is_fast")
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def test_the_ratios_are_of_these_counts():
         features(model, dim, 1).size ** 2 + 3 * heads * dim * (dim + 1) ** 2
         for model, dim, heads in ((MergedAttention(8), 4, 8), (SeparateAttention(9), 8, 9))
     ]
-    assert said("less(first) ,.0f") == round(5000 * 8 * first / moments[0])
-    assert said("less(fourth) ,.0f") == round(80_000 * 9 * fourth / moments[1])
+    assert how_it_is_fast.less_first == round(5000 * 8 * first / moments[0])
+    assert how_it_is_fast.less_fourth == round(80_000 * 9 * fourth / moments[1])
 
 
 def test_the_explorer_counts_the_same():
@@ -63,20 +63,21 @@ def test_the_explorer_counts_the_same():
 
 
 def test_auto_leaves_moments_where_the_chapter_says():
-    most = int(said("most_dim"))
+    most = int(how_it_is_fast.most_dim)
     kinds = [choose(MergedAttention(), "auto", (dim, 1)) for dim in (most, most + 1)]
     assert kinds == ["moments", "autograd"]
-    assert said("features(dim)") == features(MergedAttention(), 4, 1).size
+    assert how_it_is_fast.feature_count == features(MergedAttention(), 4, 1).size
     assert features(MergedAttention(), most, 1).size <= MOST_FEATURES
 
 
 def test_both_curves_are_one():
-    assert said("digits") == 12
+    assert how_it_is_fast.digits == 12
 
 
 def test_the_floor_is_lower_than_a_count_of_features_says():
     """The population's gap of least squares at D = 4: tests of low rank hold its law."""
-    assert said("kappa .0f") - 4 * said("error .0f") > 1.25 * said("features(dim)")
+    book = how_it_is_fast
+    assert book.kappa - 4 * book.kappa_error > 1.25 * book.feature_count
 
 
 def test_the_picture_says_what_was_measured():

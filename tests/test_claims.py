@@ -33,11 +33,12 @@ def test_every_number_is_a_chapters():
 
 
 def test_a_number_that_no_chapter_quotes_is_refused():
-    assert said.number("rank_one: levels .4f").startswith("1.0000, 0.6406")
+    assert said.number("rank_one.levels").startswith("1.0000, 0.6406")
+    assert said.number("rank_one.levels[1]") == "0.6406"
     for wrong, names in (
-        ("rank_one: level .4f", "levels .4f"),
-        ("rank: levels .4f", "rank_one"),
-        ("levels .4f", "CHAPTER: MARK"),
+        ("rank_one.level", "levels"),
+        ("rank.levels", "rank_one"),
+        ("levels", "CHAPTER.NAME"),
     ):
         with pytest.raises(ValueError, match=names):
             said.number(wrong)

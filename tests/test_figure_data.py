@@ -1,4 +1,4 @@
-"""The numbers that a figure draws, read off it: to the last digit, and each with the name of its curve."""
+"""The numbers that are read off a figure are those that it draws, each with the name of its curve."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ from iclcore import RegressionTask, SeparateAttention, train
 
 
 def test_the_numbers_are_those_that_are_drawn():
-    """Of every kind of thing that panels draw, to the last digit."""
+    """This holds to the last digit, for each kind of thing that panels draw."""
     x, third = np.geomspace(1, 100, 7), 1 / 3
     panels = [
         plot.lines({"a": (x, third * x)}, {"a": (x, x)}, levels=[third], xlabel="t", ylabel="loss"),
@@ -44,17 +44,14 @@ def test_the_numbers_are_those_that_are_drawn():
     assert points["c", "answer", "dashed", 1] == [[2.0], [None], [None]]
     assert points["d", "target", "bar", 1][:2] == [[-0.2, 0.8], [0, third]]
     across, up, value = points["e", "share", "cell", 1]
-    close(
-        across, np.tile(x[:3], 7), 1e-11
-    )  # mesh edges, back to where they came from, in 12 digits
+    # the centres of cells are computed from edges that have 12 digits
+    close(across, np.tile(x[:3], 7), 1e-11)
     close(up, np.repeat(x, 3), 1e-11)
     assert value == list(np.ravel(np.outer(x, x[:3]) / 1e4))
     assert points["f", "runs, moved sideways", "marks", 1][1] == list(x[:2])
     said = {name: data.words(axes) for name, axes in data.panels(whole.figure).items()}
     assert said["a"] == {"x": "t", "y": "loss"} and said["e"]["value"] == "share"
     assert said["c"]["y ticks"] == {"0": "least squares", "1": "none"}
-    with pytest.raises(ValueError, match=r"^suffix takes one of \.png, \.svg, \.csv, not '\.pdf'$"):
-        whole.file(".pdf")
 
 
 def test_a_picture_is_saved_whole_or_not_at_all(tmp_path):
@@ -63,17 +60,14 @@ def test_a_picture_is_saved_whole_or_not_at_all(tmp_path):
     for suffix in picture.suffixes:
         picture.save(tmp_path / f"x{suffix}")
         assert (tmp_path / f"x{suffix}").read_bytes() == picture.file(suffix)
-    picture.save(str(tmp_path / "x.PNG"))
     with pytest.raises(ValueError, match=r"^suffix takes one of \.png, \.svg, \.csv, not '\.pdf'$"):
         picture.save(tmp_path / "x.pdf")
-    assert {path.name for path in tmp_path.iterdir()} == {"x.png", "x.svg", "x.csv", "x.PNG"}
-    with pytest.raises(
-        ValueError, match=r"^keys: this run kept none; train\(\.\.\., snapshots=10\)"
-    ):
+    assert {path.name for path in tmp_path.iterdir()} == {"x.png", "x.svg", "x.csv"}
+    with pytest.raises(ValueError, match=r"^keys: this run kept none; train\(.*, snapshots=10\)"):
         plot.keys(run, [0])
 
 
-def test_every_curve_of_a_chapter_has_a_name_and_the_numbers_that_are_said_of_it(monkeypatch):
+def test_the_alt_text_of_a_chapters_figure_has_the_numbers_of_its_marks(monkeypatch):
     drawn, make = [], plot.figure
     monkeypatch.setattr(plot, "figure", lambda *rows: drawn.append(make(*rows)) or drawn[-1])
     cells = chapter.read(chapters()["task"])
@@ -90,35 +84,18 @@ def test_every_curve_of_a_chapter_has_a_name_and_the_numbers_that_are_said_of_it
     assert len(said) == 4 and said == {name: listed(y, ".3g") for name, y in marks.items()}
 
 
-DRAWS = {
-    "axhline",
-    "axvline",
-    "bar",
-    "barh",
-    "errorbar",
-    "imshow",
-    "pcolormesh",
-    "plot",
-    "scatter",
-    "step",
-}
-DRAWINGS = {"diagrams.py", "style.py"}  # without numbers
+DRAWS = r"axhline|axvline|barh?|errorbar|imshow|pcolormesh|plot|scatter|step"
+WITHOUT_NUMBERS = {"diagrams.py", "style.py"}
 
 
-def test_no_panel_draws_what_has_no_name():
-    """A call that draws gives a label, itself or in a style made for it: read off the panels' text."""
+def test_whatever_a_panel_draws_has_a_name():
+    """Every call that draws gives a label, as an argument or in a dictionary named ``style``."""
     nameless, seen = [], 0
     for path in Path(plot.__file__).parent.glob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match call:
-                case ast.Call(
-                    ast.Attribute(ast.Name("axes" | "part" | "panel"), name), keywords=given
-                ):
-                    if name in DRAWS and path.name not in DRAWINGS:
-                        seen += 1
-                        own = any(
-                            k.arg == "label" or (k.arg is None and ast.unparse(k.value) == "style")
-                            for k in given
-                        )
-                        nameless += [] if own else [f"{path.name}:{call.lineno}"]
+        tree = ast.parse("" if path.name in WITHOUT_NUMBERS else path.read_text(encoding="utf-8"))
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            if re.fullmatch(rf"(axes|part|panel)\.({DRAWS})", ast.unparse(call.func)):
+                given = {key.arg or ast.unparse(key.value) for key in call.keywords}
+                seen += 1
+                nameless += [] if given & {"label", "style"} else [f"{path.name}:{call.lineno}"]
     assert seen > 40 and not nameless

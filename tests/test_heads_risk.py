@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import close
 
-from iclbook.theory import baselines, beyond, nonlinear
+from iclbook.theory import baselines, nonlinear
 from iclcore.heads import risk, spectral, theory
 from iclcore.heads.theory import MultiTask
 
@@ -14,15 +14,6 @@ NOISY = MultiTask((3, 5, 2), context=40, signal=(1.0, 2.0, 0.5), noise=0.3)
 def within(estimate, error, exact, sigmas=5):
     """Check a Monte Carlo mean. The seed is fixed, so that this always passes or always fails."""
     assert abs(estimate - exact) <= sigmas * error, (estimate, error, exact)
-
-
-def test_lengths_are_the_limit_on_another_context():
-    """At the length of the test, the loss is that of the limit learned at the length of training."""
-    lengths = [2, 40, 200]
-    found = beyond.length_generalisation(NOISY, lengths)
-    for row, length in zip(found, lengths, strict=True):
-        test = MultiTask(NOISY.dims, length, NOISY.signal, NOISY.noise)
-        close(row, theory.loss(test, *theory.limit(NOISY)))
 
 
 def test_noisy_labels_of_a_linear_target_are_the_task_itself():

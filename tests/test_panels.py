@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from iclbook.panels import MODELS, Run
+from iclbook.widgets import MODELS, Run
 
 
 @pytest.fixture(scope="module")

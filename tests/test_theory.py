@@ -35,11 +35,8 @@ def test_noise_adds_to_the_trace():
     noisy, lam = replace(TASK, noise=0.3), TASK.eigenvalues
     gains = lam / (1 + (1 + 1.3 / lam) / 31)
     close(theory.plateau_losses(noisy), 1.3 - np.concatenate([[0], np.cumsum(gains)]))
-    assert (
-        theory.rates(noisy)[0] == theory.rates(TASK)[0]
-    ).all()  # so the waits do not depend on noise
-    with pytest.raises(ValueError, match="task takes no basis, covariance or noise"):
-        published.sample(noisy, 50)
+    # the waits do not depend on noise
+    assert (theory.rates(noisy)[0] == theory.rates(TASK)[0]).all()
 
 
 def test_published_plateaus():
@@ -56,22 +53,20 @@ def test_published_plateaus():
 @pytest.mark.parametrize("divisor", ["one", "context", "tokens"])
 def test_plateaus_are_losses_of_pcr(divisor, every_length, noise):
     """The level L(M_m) is the loss, by exact moments, of attention whose weights compute M_m."""
-    task = RegressionTask(
-        dim=3, context=9, spectrum="power", every_length=every_length, noise=noise
-    )
+    task = RegressionTask(3, 9, spectrum="power", every_length=every_length, noise=noise)
     model = MergedAttention(heads=1, divisor=divisor)
     moments = of_population(task, model)
-    rated = "tokens" if every_length else "context"
+    exact = divisor == "tokens" or not every_length
     for m, loss in enumerate(theory.plateau_losses(task)):
         predictor = theory.pcr_predictor(task, m, divisor)
         weights = {"key_query": np.zeros((1, 4, 4)), "value": np.zeros((1, 4, 4))}
         weights["key_query"][0, :3, :3], weights["value"][0, 3, 3] = predictor.T, 1
         c = coefficients(model.factors(weights, 3), moments.features)
         close(theory.population_loss(task, predictor, divisor), moments.loss(c))
-        if not every_length or divisor == rated:
+        if exact:
             close(moments.loss(c), loss)
     close(moments.loss(c), moments.floor())  # no linear attention is better than all D components
-    if not every_length or divisor == rated:  # averages with other features have the same levels
+    if exact:  # averages with other features have the same levels
         for each in (moments, of_population(task, CubicMLP(heads=1, divisor=divisor))):
             close(theory.plateau_losses(each), theory.plateau_losses(task))
 
@@ -90,17 +85,15 @@ def test_levels_of_models_with_two_outputs():
 
 
 def assert_first_order(gaps):
-    """A learning rate ten times smaller must make the gap ten times smaller: 1 or 100 is another order."""
+    """Check that a learning rate ten times smaller makes the gap about ten times smaller."""
     assert 8 < gaps[0] / gaps[1] < 12, gaps
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_white_course_is_first_order_in_the_learning_rate(outputs):
     """The closed form is gradient flow, and Euler steps that are ten times smaller come ten times nearer."""
-    task, model = (
-        RegressionTask(spectrum="white", outputs=outputs),
-        MergedAttention(heads=8, init=1e-4, divisor="context"),
-    )
+    task = RegressionTask(spectrum="white", outputs=outputs)
+    model = MergedAttention(heads=8, init=1e-4, divisor="context")
     moments, start = of_population(task, model), model.start(4, outputs, seed=1)
     c0, rate = theory.white_start(start, 4), theory.growth_rate(task, "context")
     when = theory.drop_time(task, c0, "context")
@@ -109,16 +102,13 @@ def test_white_course_is_first_order_in_the_learning_rate(outputs):
     for lr in (0.05, 0.005):
         steps = int(100 * outputs**0.5 / lr)
         history = train(model, moments, steps, lr, start=start)
-        gaps.append(
-            np.abs(
-                history.loss - theory.white_course(task, c0, lr * history.steps, "context")
-            ).max()
-        )
+        course = theory.white_course(task, c0, history.time, "context")
+        gaps.append(np.abs(history.loss - course).max())
         # Euler's steps of ẇ = f(w) are late by (lr/2) ln(f/f₀). Here w = √c and f ∝ w (1 − c/c*), where the
         # second factor is 1/√2 at half of the drop. The next order is smaller by a factor lr · rate.
         half = (1 - 1 / np.sqrt(2)) * 2 * (first - last) / rate
         late = lr / 2 * np.log(np.sqrt(half / c0) / np.sqrt(2))
-        there = np.interp(when + late, lr * history.steps, history.loss)
+        there = np.interp(when + late, history.time, history.loss)
         close(there, (first + last) / 2, within=late * lr * rate)
     assert_first_order(gaps)
     tenth = theory.drop_time(task, c0 / 100, "context") - when
@@ -134,9 +124,8 @@ def test_head_course_solves_its_ode():
         def rate(_, s, d=component - 1):
             return 2 * (a[d] * s**2 - b[d] * s**5)
 
-        solved = solve_ivp(
-            rate, (0, times[-1]), [s0], t_eval=times, rtol=1e-11, atol=1e-13, method="LSODA"
-        )
+        accuracy = {"rtol": 1e-11, "atol": 1e-13, "method": "LSODA"}
+        solved = solve_ivp(rate, (0, times[-1]), [s0], t_eval=times, **accuracy)
         # the solver errs by 1e-11 a step, in some hundred steps, magnified by s*/s₀ = 100 in the escape
         close(theory.head_course(TASK, component, times, s0, "context"), solved.y[0], within=1e-7)
     close(theory.head_course(TASK, 1, np.array([0.0]), 0.02, "context"), [0.02])
@@ -146,16 +135,6 @@ def test_head_course_solves_its_ode():
     for s0 in (1e-2, 1e-4):
         escape = np.array([theory.escape_time(TASK, 1, s0)])
         close(theory.head_course(TASK, 1, escape, s0) / limit, [share], within=(s0 / limit) ** 2)
-
-
-def test_the_escape_integral_is_an_antiderivative():
-    """1/(x²(1 − x³)) = Σ_k x^(3k−2), integrated term by term: −1/x + Σ_{k ≥ 1} x^(3k−1)/(3k − 1) +
-    constant."""
-    x = np.linspace(0.05, 0.7, 30)
-    terms = 3 * np.arange(1, 60)[:, None] - 1  # 0.7^177 is below rounding
-    series = -1 / x + np.sum(x**terms / terms, axis=0)
-    found = escape_integral(x) - series
-    close(found, np.full(30, found[0]), within=1e-13 * 20)  # rounding of 1/x, which is up to 20
 
 
 @pytest.mark.parametrize("s0", [1e-100, 1e-3, 0.3])
@@ -175,29 +154,6 @@ def test_head_course_inverts_the_escape_integral(s0):
         close(x * root, 1, within=1e-14)  # ten roundings of the last bit
 
 
-@pytest.mark.parametrize("s0", [1e-10, 1e-20, 1e-290])
-def test_the_smallest_head_grows_as_a_hyperbola(s0):
-    """Without saturation ds/dt = 2as², so s = s₀/(1 − t/T) with the escape time T, up to the order
-    (s₀/s*)³."""
-    times = theory.escape_time(TASK, 1, s0) * np.array([0.0, 0.5, 0.75])
-    # both ends of a difference are rounded at 1e-15, which counts four times at 3/4 of T
-    close(theory.head_course(TASK, 1, times, s0) / s0, [1, 2, 4], within=1e-12)
-    assert theory.head_course(TASK, 1, np.array([1e308]), s0)[0] == theory.head_limit(TASK)[0]
-
-
-@pytest.mark.parametrize("c0", [1e-10, 1e-308])
-def test_white_course_from_the_smallest_start(c0):
-    """When e^−4at = c₀/c*, c is half of c* up to the order c₀/c*, and 3/4 of the drop is over."""
-    task = RegressionTask(spectrum="white")
-    (first, *_, last), a = theory.plateau_losses(task), theory.growth_rate(task, "context") / 2
-    end = (first - last) / a  # c* = a/b, because the whole drop is a²/b
-    half = (np.log(end) - np.log(c0)) / (4 * a)
-    losses = theory.white_course(task, c0, np.array([0, half, 1e308]), "context")
-    close(losses, [first, first - 0.75 * (first - last), last])
-    high = theory.white_course(task, 1e100, np.array([0.0, 1e308]), "context")
-    close([high[0] / 1e200, high[1]], [a / end, last])
-
-
 @pytest.mark.parametrize("dim", [1, 4])
 @pytest.mark.parametrize("share", [1e-6, 0.05, 0.2])
 def test_at_the_drop_time_half_of_the_loss_is_gone(share, dim):
@@ -207,9 +163,8 @@ def test_at_the_drop_time_half_of_the_loss_is_gone(share, dim):
     end = (first - last) / a
     when = np.array([theory.drop_time(task, share * end, "context")])
     close(theory.white_course(task, share * end, when, "context"), [(first + last) / 2])
-    assert (
-        theory.drop_time(task, 0.999 * end, "context") < 0
-    )  # half of its drop is over before the start
+    # here half of the drop is over before the start
+    assert theory.drop_time(task, 0.999 * end, "context") < 0
     with pytest.raises(ValueError, match="c0 takes a start between 0 and"):
         theory.drop_time(task, 1.001 * end, "context")
 
@@ -220,11 +175,7 @@ def test_one_head_follows_the_scalar_ode():
     a, b = (each[0] for each in theory.rates(TASK))
     model = SeparateAttention(heads=1, init=s0)
     moments = of_population(TASK, model)
-    weights = {
-        "key": np.zeros((1, 1, 5)),
-        "query": np.zeros((1, 1, 5)),
-        "value": np.zeros((1, 5, 5)),
-    }
+    weights = {name: np.zeros_like(array) for name, array in model.start(4).items()}
     weights["key"][0, 0, :4] = weights["query"][0, 0, :4] = s0 * TASK.eigenvectors[:, 0]
     weights["value"][0, 4, 4] = s0
     for lr in (0.01, 0.001):
@@ -280,9 +231,7 @@ def test_plateaus_are_principal_component_regression():
     """At the step whose loss is nearest to L(M_m), the model computes M_m."""
     model = SeparateAttention(heads=5, init=1e-3)
     # the largest learning rate is 0.16; plateaus last in proportion to 1/init
-    history = train(
-        model, of_population(TASK, model), 300_000, 0.05, seed=3, snapshots=range(0, 300_001, 100)
-    )
+    history = train(model, TASK, 300_000, 0.05, seed=3, snapshots=100)
     at = history.loss[np.minimum(history.kept, len(history.loss) - 1)]
     for m, level in enumerate(PLATEAUS):
         nearest = int(np.argmin(np.abs(at - level)))
@@ -319,7 +268,6 @@ def test_the_stable_rate_separates_decay_from_growth(model, outputs):
     """At the end of training a small perturbation dies out below the stable rate and grows above it."""
     task = RegressionTask(dim=3, context=12, outputs=outputs)
     edge, moments = stable_rate(task, model), of_population(task, model)
-    kind = moments.features
     rng = np.random.default_rng(0)
     nudged = model.start(3, outputs)
     views = model.factors(nudged, 3)
@@ -333,33 +281,26 @@ def test_the_stable_rate_separates_decay_from_growth(model, outputs):
     at = [10, 11, 400, 401]
     for factor, grows in ((0.97, False), (1.03, True)):
         after = train(model, moments, 401, factor * edge, start=nudged, snapshots=at)
-        c = [
-            coefficients(model.factors({n: w[i] for n, w in after.snapshots.items()}, 3), kind)
-            for i in range(len(at))
-        ]
+        weights = [{n: w[i] for n, w in after.snapshots.items()} for i in range(len(at))]
+        c = [coefficients(model.factors(each, 3), moments.features) for each in weights]
         early, late = (np.abs(c[i + 1] - c[i]).max() for i in (0, 2))
         assert early > 1e-9, early  # far above round-off
         assert late > 2 * early if grows else late < early / 2, (factor, early, late)
     end = moments.loss(coefficients(balanced_end(task, model), moments.features))
     small = train(model, moments, int(4000 / edge), 0.3 * edge, seed=1)
     close(small.loss[-1], end, within=1e-4)  # training has not quite converged
-    if outputs == 1 or not isinstance(
-        model, CubicMLP
-    ):  # the MLP's features hold one output's β only
+    # the features of the MLP contain β of one output only
+    if outputs == 1 or not isinstance(model, CubicMLP):
         close(end, theory.plateau_losses(task)[-1])
 
 
 def test_finite_data_near_the_population():
     """Published draws have the plateau losses of the theory, up to sampling errors of order 1/√P."""
-    task, model = RegressionTask(), SeparateAttention(heads=5)
+    task, model = RegressionTask(), SeparateAttention(heads=1, rank=4)
     draw = published.sample(task, 20_000, seed=0)
     moments = of_sequences(draw, model)
     for m, level in enumerate(PLATEAUS):
-        weights = {
-            "key": np.zeros((1, 4, 5)),
-            "query": np.zeros((1, 4, 5)),
-            "value": np.zeros((1, 5, 5)),
-        }
+        weights = {name: np.zeros_like(array) for name, array in model.start(4).items()}
         weights["query"][0, :, :4] = np.eye(4)
         weights["key"][0, :, :4] = theory.pcr_predictor(draw.task, m).T
         weights["value"][0, 4, 4] = 1
@@ -369,29 +310,26 @@ def test_finite_data_near_the_population():
 
 
 def test_a_rank_beyond_the_dimension_has_the_same_stable_rate():
-    """The further rows are zero and stay there; once this took a matrix of 15 million rows."""
+    """The further rows are zero and stay zero, so no matrix of 15 million rows is needed."""
     edges = [stable_rate(TASK, SeparateAttention(rank=rank)) for rank in (TASK.dim, 3_000_000)]
     assert edges[0] == edges[1]
 
 
-def test_refusals():
-    for call in (
-        lambda: theory.head_course(TASK, 5, np.array([1.0]), 0.1),
-        lambda: theory.escape_time(TASK, 5, 0.1),
-    ):
-        with pytest.raises(ValueError, match="component takes a whole number from 1 to 4, not 5"):
-            call()
-    with pytest.raises(ValueError, match="in_context takes 1"):
-        theory.plateau_losses(RegressionTask(in_context=0.5))
-    with pytest.raises(ValueError, match="whose task is known"):
-        theory.plateau_losses(replace(of_population(TASK, MergedAttention()), task=None))
-    with pytest.raises(ValueError, match="outputs takes 1"):
-        theory.plateau_losses(RegressionTask(outputs=2).sample(9))
-    with pytest.raises(ValueError, match="white"):
-        theory.white_course(TASK, 1e-3, np.array([1.0]))
-    with pytest.raises(ValueError, match="between 0 and"):
-        theory.head_course(TASK, 1, np.array([1.0]), 5.0)
-    with pytest.raises(ValueError, match="s0 takes a start of at least"):
-        theory.head_course(TASK, 1, np.array([1.0]), 1e-310)
-    with pytest.raises(ValueError, match="c0 takes a finite number above 0"):
-        theory.white_course(RegressionTask(spectrum="white"), 0.0, np.array([1.0]))
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        (lambda: theory.escape_time(TASK, 5, 0.1), "component takes a whole number from 1 to 4, not 5"),
+        (lambda: theory.plateau_losses(RegressionTask(in_context=0.5)), "in_context takes 1"),
+        (
+            lambda: theory.plateau_losses(replace(of_population(TASK, MergedAttention()), task=None)),
+            "whose task is known",
+        ),
+        (lambda: theory.plateau_losses(RegressionTask(outputs=2).sample(9)), "outputs takes 1"),
+        (lambda: theory.white_course(TASK, 1e-3, np.array([1.0])), "white"),
+        (lambda: theory.head_course(TASK, 1, np.array([1.0]), 5.0), "between 0 and"),
+        (lambda: theory.head_course(TASK, 1, np.array([1.0]), 1e-310), "s0 takes a start of at least"),
+    ],
+)  # fmt: skip
+def test_refusals(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        wrong()

@@ -1,11 +1,10 @@
-"""train(): engines agree, what is recorded is right, and runs that end early keep what they have."""
+"""``train``: engines agree, the records are right, and a run that ends early keeps what it recorded."""
 
 import os
 import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,7 +28,6 @@ from iclcore.engines.autograd import AutogradEngine
 from iclcore.engines.linear import MomentEngine
 from iclcore.moments import Moments, averages, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
-from iclcore.trainer import delayed_interrupt
 
 TASK = RegressionTask(dim=3, context=6)
 
@@ -46,12 +44,8 @@ TASK = RegressionTask(dim=3, context=6)
 )
 def test_engines_agree(model):
     data, test = TASK.sample(40, seed=1), TASK.sample(9, seed=2)
-    runs = [
-        train(
-            model, data, 60, 0.02, seed=3, tests={"test": test}, snapshots=[0, 7, 60], engine=engine
-        )
-        for engine in ("auto", "autograd")
-    ]
+    options = {"seed": 3, "tests": {"test": test}, "snapshots": [0, 7, 60]}
+    runs = [train(model, data, 60, 0.02, engine=e, **options) for e in ("auto", "autograd")]
     # softmax: a gradient to 1e-6 (test_gradients), for 60 steps of 0.02, and e² for what grows in them
     within = 1e-5 if getattr(model, "softmax", False) else EXACT
     for name in ("loss", "test", "value"):
@@ -63,7 +57,7 @@ def test_engines_agree(model):
 
 
 class Largest(TorchDispatchMode):
-    """Counts the bytes of the largest tensor that torch allocates; a view allocates none."""
+    """Record the bytes of the largest tensor that torch allocates. A view allocates none."""
 
     bytes = 0
 
@@ -89,16 +83,16 @@ def storages(tree):
     ],
     ids=["merged", "separate", "softmax"],
 )
-def test_autograd_holds_a_score_a_token_and_no_more(model):
-    """Neither a value a token nor, as torch contracts three factors from left to right, a matrix."""
+def test_autograd_allocates_one_score_per_head_and_token(model):
+    """It never allocates a value for each token, nor a matrix of tokens by features."""
     data = RegressionTask(dim=7, outputs=2, context=11).sample(30)
     descent = AutogradEngine(model, model.start(7, 2), data, [data], 0.1)
-    with Largest() as seen:
+    with Largest() as largest:
         descent.advance(1)
-    assert seen.bytes == 8 * 30 * 2 * 12
+    assert largest.bytes == 8 * 30 * 2 * 12
 
 
-def test_snapshots_are_from_before_their_step():
+def test_snapshots_are_weights_from_before_their_step():
     model, data = SeparateAttention(heads=2, init=0.3), TASK.sample(30)
     moments = of_sequences(data, model)
     history = train(model, data, 50, 0.05, snapshots=[0, 20, 49])
@@ -109,18 +103,8 @@ def test_snapshots_are_from_before_their_step():
         close(weights["value"][:, -1, -1], history.series["value"][step])
 
 
-@pytest.mark.parametrize("sequences", [7, 30, 200])
-def test_floor_is_that_of_least_squares(sequences):
-    """Of 30 features: fewer sequences than features leave gram without an inverse."""
-    task = RegressionTask(dim=3, context=6, in_context=0.5)
-    moments = of_sequences(task.sample(sequences), MergedAttention())
-    fitted = np.linalg.lstsq(moments.gram, moments.cross.T, rcond=1e-12)[0].T
-    least = moments.power - np.einsum("of,of->o", moments.cross, fitted).mean()
-    close(moments.floor(), max(0, least))
-
-
 def test_floor_is_computed_when_it_is_asked_for(monkeypatch):
-    """At large D it costs more than the run."""
+    """For a large D the floor takes longer than the run."""
     calls, floor = [], Moments.floor
     monkeypatch.setattr(Moments, "floor", lambda self: calls.append(1) or floor(self))
     history = train(MergedAttention(heads=4, init=0.3), TASK.sample(30), 4000, 0.02)
@@ -158,10 +142,7 @@ def test_a_warning_names_the_step_at_which_the_loss_rises():
     assert history.loss[step + 1] > history.loss[step]
     assert (np.diff(history.loss[: step + 1]) <= 0).all()
     (message,) = (str(each.message) for each in warned)
-    assert f"rose at step {step}," in message
-    assert message.endswith(
-        'engine="published" on a draw with torch_bits=True repeats the authors\' run'
-    )
+    assert f"rose at step {step}," in message and 'engine="published" on a draw' in message
     with pytest.warns(UserWarning, match="rose at step .* finds a smaller one .*steps$"):
         train(model, draw, 2000, 0.1, engine="published")
 
@@ -171,8 +152,6 @@ def test_the_loss_may_rise_under_another_optimizer():
     model, data = MergedAttention(heads=4, init=0.3), TASK.sample(30)
     history = train(model, data, 400, 0.02, optimizer=GradientDescent(momentum=0.9))  # no warning
     assert (np.diff(history.loss) > 1e-6).any()
-    with pytest.warns(UserWarning, match="stopped being finite"):
-        train(model, data, 5000, 5.0, optimizer=GradientDescent(momentum=0.5))
 
 
 def test_factors_that_are_copies_are_refused():
@@ -198,7 +177,7 @@ def test_factors_of_a_wrong_shape_are_refused():
         MomentEngine(model, model.start(3), averages(TASK, SeparateAttention()), [], 0.1)
 
 
-def test_sequences_bring_their_held_out_sets():
+def test_the_held_out_sets_of_sequences_are_recorded():
     model, data, other = SeparateAttention(), TASK.sample(30), TASK.sample(20, 1)
     own = Sequences(data.x, data.y, tests={"later": other})
     history = train(model, own, 9, 0.01)
@@ -208,7 +187,7 @@ def test_sequences_bring_their_held_out_sets():
 
 
 def test_interruption_keeps_what_was_recorded():
-    """SIGINT in the middle of a long run, in a process of its own."""
+    """A separate process gets Ctrl-C in the middle of a long run."""
     script = (
         "import signal, threading, os\n"
         "from iclcore import *\n"
@@ -228,7 +207,7 @@ def test_interruption_keeps_what_was_recorded():
 
 
 def test_a_callback_sees_each_block_and_may_end_the_run():
-    """The loss is that of the last step taken; only True ends the run, not what a file's write returns."""
+    """It gets the loss of the last step. Only True ends the run, not any other value that it returns."""
     seen = []
 
     def callback(step, loss):
@@ -256,113 +235,55 @@ def test_an_error_in_a_callback_is_raised():
         threading.Event().wait(10)
 
 
-def test_a_delayed_interrupt_reaches_the_outer_use_too():
-    with delayed_interrupt() as outer:
-        with delayed_interrupt() as inner:
-            os.kill(os.getpid(), signal.SIGINT)
-        assert outer.is_set() and inner.is_set()
-        seen = []
-
-        def elsewhere():
-            with delayed_interrupt() as event:
-                seen.append(event.is_set())
-
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join()
-        assert seen == [False]
-    with pytest.raises(KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-        threading.Event().wait(10)
+def short(model=None, data=None, steps=5, lr=0.1, **options):
+    return train(model or MergedAttention(), data or TASK.sample(3), steps, lr, **options)
 
 
 @pytest.mark.parametrize(
     "wrong, says",
     [
         (lambda: MergedAttention(heads=0), "heads takes a whole number of at least 1"),
-        (lambda: SeparateAttention(rank=0), "rank takes"),
         (lambda: MergedAttention(init=float("nan")), "init takes a finite number above 0"),
         (lambda: MergedAttention(divisor="half"), "divisor takes one of one, context, tokens"),
         (lambda: RegressionTask(in_context=1.2), "in_context takes a number from 0 to 1"),
-        (lambda: RegressionTask(context=0), "context takes"),
-        (lambda: RegressionTask(spectrum="pink"), "spectrum takes one of linear, power, white"),
+        (lambda: RegressionTask(dim=2, spectrum=(1.0,)), "spectrum takes a law.s name or 2 eigenvalues"),
+        (lambda: short(steps=0), "steps takes"),
+        (lambda: short(lr=0.0), "lr takes"),
+        (lambda: short(snapshots=[9]), "snapshots takes"),
+        (lambda: short(start=MergedAttention().start(2)), "start takes"),
+        (lambda: short(MergedAttention(softmax=True), engine="moments"), "moments takes linear"),
         (
-            lambda: RegressionTask(dim=2, spectrum=(1.0,)),
-            "spectrum takes a law.s name or 2 eigenvalues",
-        ),
-        (lambda: train(MergedAttention(), TASK.sample(3), 0, 0.1), "steps takes"),
-        (lambda: train(MergedAttention(), TASK.sample(3), 5, 0.0), "lr takes"),
-        (
-            lambda: train(MergedAttention(), TASK.sample(3), 5, 0.1, snapshots=[9]),
-            "snapshots takes",
-        ),
-        (lambda: Sequences(np.ones((2, 1, 1)), np.ones((2, 1, 1))), "at least 2 tokens"),
-        (lambda: Sequences(*np.full((2, 2, 3, 1), np.nan)), "x takes finite numbers"),
-        (
-            lambda: train(
-                MergedAttention(), TASK.sample(3), 5, 0.1, start=MergedAttention().start(2)
-            ),
-            "start takes",
-        ),
-        (
-            lambda: train(
-                MergedAttention(), TASK.sample(3), 5, 0.1, tests={"loss": TASK.sample(3)}
-            ),
-            "tests takes names",
-        ),
-        (
-            lambda: train(MergedAttention(softmax=True), TASK.sample(3), 5, 0.1, engine="moments"),
-            "engine moments takes linear",
-        ),
-        (
-            lambda: train(
-                MergedAttention(softmax=True), of_population(TASK, MergedAttention()), 5, 0.1
-            ),
+            lambda: short(MergedAttention(softmax=True), of_population(TASK, MergedAttention())),
             "softmax takes Sequences as data, not Moments",
         ),
-        *(
-            (
-                lambda tests=tests, kind=kind: train(
-                    MergedAttention(), TASK.sample(3), 5, 0.1, engine=kind, tests={"far": tests}
-                ),
-                says,
-            )
-            for tests, kind, says in (
-                (RegressionTask(dim=2).sample(3), "auto", "far has 2 and 1"),
-                (RegressionTask(dim=2).sample(3), "published", "far has 2 and 1"),
-                (replace(TASK, outputs=2), "auto", "of data, 3 and 1; far has 3 and 2"),
-                (
-                    TASK,
-                    "autograd",
-                    r"engine autograd takes Sequences as far, not .*; task.sample\(5000\) draws",
-                ),
-                (
-                    of_population(TASK, CubicMLP()),
-                    "auto",
-                    "averages of the features of MergedAttention",
-                ),
-            )
+        (lambda: short(tests={"loss": TASK.sample(3)}), "tests takes names"),
+        (lambda: short(tests={"other": RegressionTask(dim=2).sample(3)}), "other has 2 and 1"),
+        (
+            lambda: short(tests={"other": TASK}, engine="autograd"),
+            r"engine autograd takes Sequences as other, not .*; task.sample\(5000\) draws",
+        ),
+        (
+            lambda: short(tests={"other": of_population(TASK, CubicMLP())}),
+            "averages of the features of MergedAttention",
         ),
     ],
-)
+)  # fmt: skip
 def test_refusals(wrong, says):
     with pytest.raises(ValueError, match=says):
         wrong()
 
 
 WRONG_TYPES = """
-from iclcore import Adam, MergedAttention, RegressionTask, train
+from iclcore import MergedAttention, RegressionTask, train
 from iclcore.stability import monotone_rate
 task, model = RegressionTask(dim=3, context=6), MergedAttention()
 data = task.sample(3)
 for wrong in (
     lambda: train(None, data, 5, 0.1),
     lambda: train(model, data.x, 5, 0.1),
-    lambda: train(model, (data.x, data.y), 5, 0.1),
     lambda: train(model, data, 5, 0.1, start=[1]),
     lambda: train(model, data, 5, 0.1, tests={"test": 3}),
     lambda: train(model, data, 5, 0.1, optimizer="adam"),
-    lambda: train(model, data, 5, 0.1, optimizer=Adam),
     lambda: train(model, data, 5, 0.1).error(task),
     lambda: monotone_rate(MergedAttention(softmax=True), task, 5),
 ):
@@ -374,16 +295,14 @@ for wrong in (
 
 
 def test_a_wrong_type_is_refused_in_one_line():
-    """In a process of its own: here the shapes of all arguments are checked before."""
+    """This runs in a separate process, because the type checks of the tests would refuse the arguments."""
     done = subprocess.run([sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True)
     assert not done.stderr and done.stdout.splitlines() == [
         "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
         "data takes Sequences or RegressionTask or Moments, not ndarray",
-        "data takes Sequences or RegressionTask or Moments, not tuple",
         "start takes Mapping, not list",
         "engine moments takes Sequences or RegressionTask or Moments as test, not int",
         "optimizer takes GradientDescent or Adam, not str",
-        "optimizer takes GradientDescent or Adam, not type",
         "data takes Sequences, such as task.sample(5000), not the task",
         "data takes Sequences, such as task.sample(5000), not the task",
     ]

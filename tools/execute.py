@@ -1,77 +1,80 @@
-"""Execute the chapters of the book and put their outputs in place, all or none.
+"""Execute the chapters of the book and write their outputs into the notebooks: all of them, or none.
 
-    python tools/execute.py [CHAPTER ...] [--set NAME=VALUE ...] [--check]
+    python tools/execute.py [CHAPTER ...] [--set NAME=VALUE ...] [--text]
 
-Chapters are the notebooks named in _toc.yml. Each runs from nothing in its own kernel, two at a
-time. The numbers that its text quotes are printed by its last cell, which is made here, and are
-written into the text. What is written back is canonical: executing again gives the same bytes.
-With other settings than the chapter's own it is marked, and not to be committed.
+The chapters are the notebooks that _toc.yml names, and the template of a chapter. Two of them run at a time,
+each in a kernel of its own. What is written is canonical: executing a chapter again gives the same bytes.
+After a run with other parameters, which ``--set`` names, the notebook says so, and a test refuses to have
+it committed. With ``--text`` nothing is executed: the numbers of the last run are filled into the text, and
+what an editor added to the notebook is removed.
 """
 
 import argparse
 import json
 import os
-import re
-import subprocess
+import signal
 import sys
-import time
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import install_cell
+import marks
 import nbformat
-import needed
-import prose
-from chapters import SECONDS, Problem, chapters, parse, read, recorded, written_beside
-from kernels import forked
-from make import ONE_THREAD, ROOT
+import papermill
+from chapters import ROOT, SECONDS, Problem, notebooks, parse, read, recorded
+from jupyter_core.utils import ensure_event_loop
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
+from papermill.exceptions import strip_color
 from pictures import kept
-from workplace import alone, guarded, stoppable
 
 from iclbook import chapter
 
 AT_ONCE = 2
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KERNEL_OPTIONS = {
+    "kernel_name": "python3",
+    "progress_bar": False,
+    "extra_arguments": ["--log-level=ERROR"],  # else it warns that it does not encrypt
+    "shutdown_kernel": "immediate",
+}
 TRACEBACK_LINES = 8
-HERE = "# for these outputs, which are not to be committed"
-SETTINGS = "settings"  # in a notebook's metadata: those that its outputs are of
+NOT_TO_COMMIT = "# for these outputs, which are not to be committed"
+SETTINGS = "settings"  # the key of a notebook's metadata that holds other parameters than its own
 
 
 @dataclass
-class Source:
-    """A chapter as it was before it ran; its notebook as it runs: the last cell prints what the text
-    quotes, and with other settings one below its parameters shows them."""
+class Chapter:
+    """A notebook that is to be executed, the text of its file, and the parameters that are set otherwise."""
 
     path: Path
     text: str
-    notebook: nbformat.NotebookNode
-    settings: dict[str, Any] = field(default_factory=dict)  # where they are not the chapter's own
+    notebook: NotebookNode
+    settings: dict[str, Any]
 
 
 @dataclass
 class Result:
-    """What became of one chapter: the text to put in place, or what went wrong."""
+    """The new text of a chapter's file and the seconds of its run and of its cells, or what went wrong."""
 
-    chapter: Path
-    seconds: float
-    cells: dict[str, float] = field(default_factory=dict)
     text: str = ""
+    seconds: dict[str, Any] = field(default_factory=dict)
     failure: str = ""
 
 
 def canonical(
-    source: nbformat.NotebookNode,
-    executed: nbformat.NotebookNode,
+    source: NotebookNode,
+    executed: NotebookNode,
     settings: dict[str, Any] | None = None,
 ) -> str:
-    """`source` with the outputs of `executed`, without anything that differs from run to run.
+    """The text of `source` with the outputs of `executed`, without anything that differs between runs.
 
-    Cells are the author's own, so nothing the executor adds to them is kept. Widgets live only
-    in a kernel: their state and their views (random ids) are dropped, and the picture or text
-    that each output also carries stays. Outputs with other settings name them.
+    The metadata that papermill and editors add is removed. Widgets live only in a kernel: their state
+    and their views have random ids and are removed. The picture or text that each of them also has stays.
     """
     for number, (cell, run) in enumerate(zip(source.cells, executed.cells, strict=True)):
         cell.setdefault("id", f"cell-{number}")
@@ -84,7 +87,7 @@ def canonical(
                 for bundle in (output.get("data", {}), output.get("metadata", {})):
                     bundle.pop(WIDGET_VIEW, None)
             cell.outputs = kept(cell.outputs, outputs)
-    prose.fill(source)
+    marks.fill(source)
     for key in ("papermill", "widgets", SETTINGS):
         source.metadata.pop(key, None)
     source.metadata.kernelspec = KERNEL
@@ -96,7 +99,7 @@ def canonical(
 
 
 def joined_streams(outputs: list) -> list:
-    """Neighbouring pieces of one stream as one: where a kernel cuts them is chance."""
+    """The outputs, with neighbouring pieces of one stream joined: a kernel cuts them anywhere."""
     joined: list = []
     for output in outputs:
         last = joined[-1] if joined else None
@@ -107,12 +110,15 @@ def joined_streams(outputs: list) -> list:
     return joined
 
 
-def whole(path: Path, text: str, given: list[str], address: str = "") -> Source:
+def prepared(path: Path, given: list[str], address: str = "") -> Chapter:
+    """The chapter with a cell that sets the ``given`` parameters, each NAME=VALUE."""
+    text = read(path)
     notebook = parse(text, path.name)
     notebook.cells = [cell for cell in notebook.cells if not chapter.injected(cell)]
+    install_cell.committed(notebook, address)
     try:
-        prose.with_record(needed.committed(notebook, address))
-    except prose.Mark as problem:
+        marks.check(notebook)
+    except marks.Mark as problem:
         raise Problem(f"{path.name}: {problem}") from None
     try:
         settings = chapter.settings(path.stem, notebook.cells, given)
@@ -120,92 +126,83 @@ def whole(path: Path, text: str, given: list[str], address: str = "") -> Source:
         raise Problem(f"--set: {problem}") from None
     if settings:
         lines = [f"{name} = {value!r}" for name, value in settings.items()]
-        cell = new_code_cell("\n".join([HERE, *lines]), metadata={"tags": [chapter.SET]})
+        cell = new_code_cell("\n".join([NOT_TO_COMMIT, *lines]), metadata={"tags": [chapter.SET]})
         notebook.cells.insert(chapter.parameters_cell(notebook.cells) + 1, cell)
-    return Source(path, text, notebook, settings)
+    return Chapter(path, text, notebook, settings)
 
 
-def execute(sources: list[Source]) -> list[Result]:
-    """Run the chapters, AT_ONCE at a time; what became of them in the order of the book.
-
-    Those with most cells go first, so that both cores have work to the end. Only this thread starts
-    processes: what stops it stops that too. The guard is inside the pool, whose threads wait for the
-    processes that the guard ends.
-    """
-    futures, running = {}, set()
-    with (
-        ThreadPoolExecutor(AT_ONCE) as pool,
-        guarded() as (folder, plain),
-        forked(folder, plain | ONE_THREAD, len(sources)) as environment,
-    ):
-        for source in sorted(sources, key=lambda each: -len(each.notebook.cells)):
-            if len(running) == AT_ONCE:
-                _, running = wait(running, return_when=FIRST_COMPLETED)
-            out, began = folder / source.path.name, time.perf_counter()
-            nbformat.write(source.notebook, asked_of(out))
-            papermill = start(source.path, out, environment)
-            future = futures[source.path] = pool.submit(finish, papermill, began, source, out)
-            running.add(future)
-        return [futures[source.path].result() for source in sources]
+def execute(chosen: list[Chapter]) -> list[Result]:
+    """Run chapters and return their results in the same order. Those with most cells begin first, so
+    that there is work for both cores to the end."""
+    longest_first = sorted(chosen, key=lambda one: -len(one.notebook.cells))
+    with chdir(chosen[0].path.parent), ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = {id(one): pool.submit(run, one) for one in longest_first}
+        try:
+            return [futures[id(one)].result() for one in chosen]
+        except KeyboardInterrupt:
+            print("\nstopped: no notebook was changed", file=sys.stderr, flush=True)
+            os._exit(130)  # at once: each kernel ends itself when this process is gone
 
 
-def asked_of(out: Path) -> Path:
-    """Where papermill reads what it executes into `out`."""
-    return out.with_suffix(".in.ipynb")
-
-
-def start(path: Path, out: Path, environment: dict) -> subprocess.Popen:
-    """Run one chapter in a kernel of its own."""
-    command = [sys.executable, "-m", "papermill", str(asked_of(out)), str(out)]
-    command += ["--kernel", "python3", "--language", "python", "--no-progress-bar"]
-    command += ["--cwd", str(path.parent)]
-    # at its end alone: to write it after each cell takes as long as to start the kernel
-    command += ["--no-request-save-on-cell-execute", "--autosave-cell-every", "0"]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, **pipes, encoding="utf-8", errors="replace", env=environment)
-
-
-def finish(papermill: subprocess.Popen, began: float, source: Source, out: Path) -> Result:
-    _, stderr = papermill.communicate()
-    path = source.path
-    result = Result(path, time.perf_counter() - began)
+def run(one: Chapter) -> Result:
+    label = " ".join([one.path.stem, *(f"{name}={value}" for name, value in one.settings.items())])
     try:
-        if papermill.returncode:
-            result.failure = failure(path.stem, out, stderr)
-        elif read(path) != source.text:
-            result.failure = f"{path.stem}: the notebook was changed while it ran; run it again"
-        else:
-            executed = parse(read(out), f"{path.name} as papermill wrote it")
-            took = {c.id: c.metadata.get("papermill", {}).get("duration") for c in executed.cells}
-            result.cells = {name: round(seconds, 2) for name, seconds in took.items() if seconds}
-            result.text = canonical(source.notebook, executed, source.settings)
-    except (Problem, OSError) as problem:
-        result.failure = str(problem)
-    return result
+        executed = papermill.execute_notebook(one.notebook, None, **KERNEL_OPTIONS)
+        text = canonical(one.notebook, executed, one.settings)
+    except papermill.PapermillExecutionError as error:
+        before = one.notebook.cells[: error.cell_index]
+        number = 1 + sum(not chapter.injected(cell) for cell in before)
+        reason = f"cell {number} failed: {error.ename}: {error.evalue}".splitlines()[0]
+        traceback = strip_color("\n".join(error.traceback)).rstrip().splitlines()
+        lines = [f"{label}: {reason}", *traceback[-TRACEBACK_LINES:]]
+        return Result(failure="\n    ".join(lines))
+    except Exception as error:  # for example, the kernel died, or a mark in the text is wrong
+        return Result(failure=f"{label}: {type(error).__name__}: {error}")
+    finally:
+        ensure_event_loop().close()  # nbclient made it for this thread
+    code = [cell for cell in executed.cells if cell.cell_type == "code"]
+    cells = {cell.id: round(cell.metadata.papermill.duration, 2) for cell in code}
+    together = round(executed.metadata.papermill.duration, 1)
+    print(f"{label:<32} {together:6.1f} s", flush=True)
+    return Result(text, {"together": together, "cells": cells})
 
 
-def failure(name: str, out: Path, stderr: str) -> str:
-    """One line that names chapter and cell, then the end of the traceback."""
+def executed(chosen: list[Chapter], root: Path) -> dict[Path, str]:
+    """The new texts of the chapters' files, and of the file with their seconds, which the pages show."""
+    results, texts, seconds = execute(chosen), {}, recorded(root)
+    failures = [result.failure for result in results if result.failure]
+    for one, result in zip(chosen, results, strict=True):
+        if read(one.path) != one.text:
+            failures.append(f"{one.path.stem}: the notebook was changed while it ran")
+        texts[one.path], seconds[one.path.stem] = result.text, result.seconds
+    if failures:
+        raise Problem("\n".join(failures))
+    if not any(one.settings for one in chosen):
+        texts[root / SECONDS] = json.dumps(seconds, indent=1) + "\n"
+    return texts
+
+
+def tidied(path: Path) -> str:
+    """The text of a chapter's file as the executor would have written it, without a run."""
+    notebook = parse(read(path), path.name)
     try:
-        cells = parse(read(out), out.name).cells
-    except (Problem, OSError):  # papermill ended before it had written all of it
-        cells = []
-    # Neither a cell of parameters nor the executor's notice of the failure is in the source.
-    added = {chapter.SET, "papermill-error-cell-tag"}
-    cells = [c for c in cells if not added & set(c.metadata.get("tags", []))]
-    for number, cell in enumerate(cells, start=1):
-        allowed = "raises-exception" in cell.metadata.get("tags", [])
-        for output in cell.get("outputs", []):
-            if output.output_type == "error" and not allowed:
-                trace = "\n".join(output.traceback)
-                reason = f"{output.ename}: {output.evalue}".splitlines()[0]
-                return f"{name}: cell {number} failed: {reason}\n{tail(trace)}"
-    return f"{name}: the kernel did not finish\n{tail(stderr)}"
+        return canonical(notebook, notebook, notebook.metadata.get(SETTINGS))
+    except marks.Mark as problem:
+        raise Problem(f"{path.name}: {problem}") from None
 
 
-def tail(text: str) -> str:
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip().splitlines()
-    return "\n".join(f"    {line}" for line in plain[-TRACEBACK_LINES:])
+def replace_all(texts: dict[Path, str]) -> None:
+    """Write every file or none: each text goes into a file beside its own, which is then renamed."""
+    beside = {path: path.with_name(f"{path.name}.new") for path in texts}
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(exist_ok=True)
+            beside[path].write_text(text, encoding="utf-8")
+        for path, new in beside.items():
+            os.replace(new, path)
+    finally:
+        for new in beside.values():
+            new.unlink(missing_ok=True)
 
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
@@ -213,63 +210,27 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("chapter", nargs="*", help="the chapters to execute; all by default")
     parser.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="NAME=VALUE",
-        help="other settings, by the names of the parameters cell; the result is not to be committed",
+        help="other values of parameters; the result is not to be committed",
     )  # fmt: skip
-    parser.add_argument(
-        "--check", action="store_true", help="only say which notebooks would change"
-    )
+    parser.add_argument("--text", action="store_true", help="execute nothing; fill in and tidy")
     asked = parser.parse_args(arguments)
+    known = notebooks(root)
+    if unknown := set(asked.chapter) - known.keys():
+        parser.error(f"no chapter {min(unknown)!r}; the chapters are: {', '.join(known)}")
+    paths = [path for name, path in known.items() if name in (asked.chapter or known)]
     try:
-        known = chapters(root)
-        for name in asked.chapter:
-            if name not in known:
-                print(f"no chapter {name!r}; the chapters are: {', '.join(known)}", file=sys.stderr)
-                return 2
-        chosen = [path for name, path in known.items() if name in (asked.chapter or known)]
-        with stoppable("no notebook was changed") as ignore_stops, alone(root):
-            began = time.perf_counter()
-            texts = {path: read(path) for path in chosen}
-            address = needed.address(root)
-            sources = [whole(path, text, asked.set, address) for path, text in texts.items()]
-            with written_beside(texts | {root / SECONDS: ""}):
-                pass  # it can be written: not to be found out only at the end
-            results = execute(sources)
-            if asked.check:
-                return report_changes(results, texts)
-            with written_beside(new_texts(results, bool(asked.set), root)) as new:
-                ignore_stops()
-                for path, beside in new.items():
-                    os.replace(beside, path)
+        if asked.text:
+            texts = {path: tidied(path) for path in paths}
+        else:
+            address = install_cell.address(root)
+            texts = executed([prepared(path, asked.set, address) for path in paths], root)
+        replace_all(texts)
     except (Problem, OSError) as problem:
-        print(problem, file=sys.stderr)
+        print(f"{problem}\nNo notebook was changed.", file=sys.stderr)
         return 1
-    width = max(len(name) for name in ["together", *known])
-    for result in results:
-        print(f"{result.chapter.stem:<{width}}  {result.seconds:6.1f} s")
-    print(f"{'together':<{width}}  {time.perf_counter() - began:6.1f} s")
     return 0
 
 
-def report_changes(results: list[Result], texts: dict[Path, str]) -> int:
-    failures = [result.failure for result in results if result.failure]
-    differing = [result.chapter.stem for result in results if result.text != texts[result.chapter]]
-    print("\n".join(failures) or f"other results: {', '.join(differing) or 'none'}")
-    return 1 if differing else 0
-
-
-def new_texts(results: list[Result], set_otherwise: bool, root: Path) -> dict[Path, str]:
-    """The notebooks, and the seconds for the pages: outside of them, for they must not change."""
-    failures = [result.failure for result in results if result.failure]
-    if failures:
-        raise Problem("\n".join([*failures, "No notebook was changed."]))
-    texts = {result.chapter: result.text for result in results}
-    if not set_otherwise:
-        known = recorded(root)
-        for r in results:
-            known[r.chapter.stem] = {"together": round(r.seconds, 1), "cells": r.cells}
-        texts[root / SECONDS] = json.dumps(known, indent=1) + "\n"
-    return texts
-
-
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

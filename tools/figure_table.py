@@ -1,25 +1,20 @@
-"""Sphinx directive `figure-table`: every figure of the chapters with its command, seconds and numbers,
+"""Sphinx directive `figure-table`: every figure of the chapters with its command and its seconds,
 and under each figure a link to it.
 
-All of it is read from the notebooks: what a figure shows from its caption, the numbers from those that the
-text quotes, the seconds from the last execution.
+All of it is read from the notebooks: what a figure shows comes from its caption, the seconds from the last
+execution.
 """
 
-import ast
-import re
-from collections import defaultdict
 from pathlib import Path
 
 import nbformat
-import prose
 from chapters import chapters, recorded
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from iclbook import quote
 from iclbook.__main__ import result_class
-from iclbook.chapter import Figure, binds, figures, parameters, uses
+from iclbook.chapter import Figure, figures
 
 PAGE = "book/reproduce"  # which has the directive
 
@@ -34,7 +29,7 @@ class FigureTable(SphinxDirective):
             if rows:
                 self.env.note_dependency(str(path))
                 lines += ["", f"**{{doc}}`{chapter}`**", "", *table(rows)]
-                names += [figure.name for figure, _, _ in rows]
+                names += [figure.name for figure, _ in rows]
         holder = nodes.container(classes=["figure-table"])
         self.state.nested_parse(StringList(lines, source=self.env.docname), 0, holder)
         shown = [row for body in holder.findall(nodes.tbody) for row in body.findall(nodes.row)]
@@ -49,46 +44,23 @@ def place(name: str) -> str:
 
 
 def figures_of(path):
-    """(figure, seconds, numbers) of each figure of a notebook: the seconds of all cells that its command
-    executes, the numbers that these cells compute and that no figure above has."""
+    """(figure, seconds) of each figure of a notebook: the seconds of all cells that its command executes."""
     took = recorded().get(path.stem, {}).get("cells", {})
     notebook = nbformat.read(path, as_version=4)
     found = figures(path.stem, notebook.cells)
-    quoted = numbers(notebook, list(found.values()))
-    for name, figure in found.items():
+    for figure in found.values():
         executed = notebook.cells[: figure.place + 1]
-        yield figure, sum(took.get(cell.id, 0) for cell in executed), quoted[name]
-
-
-def numbers(notebook: nbformat.NotebookNode, found: list[Figure]) -> dict[str, str]:
-    """By figure what the text quotes of the cells that it is drawn by, each number with its name."""
-    bound, said = {}, defaultdict(list)
-    for place, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code":
-            bound |= dict.fromkeys(binds(ast.parse(cell.source)), place)
-    for name in parameters(notebook.cells):
-        bound.pop(name, None)
-    for mark, text in prose.recorded_numbers(notebook).items():
-        if not quote.are_numbers(text):
-            continue  # a word that goes with a number
-        expression, _ = quote.split(mark)
-        places = [bound[name] for name in uses(ast.parse(expression)) & bound.keys()]
-        drawn = [figure for figure in found if figure.place >= max(places)] if places else []
-        if drawn:
-            key = re.fullmatch(r"\w+(?:\.\w+)?\[\"(\w+)\"\]", expression)
-            name = key[1].replace("_", " ") if key else f"`{expression}`"
-            said[drawn[0].name].append(f"{name} **{text}**")
-    return defaultdict(str, {name: f"*{'; '.join(each)}*" for name, each in said.items()})
+        yield figure, sum(took.get(cell.id, 0) for cell in executed)
 
 
 def table(rows):
-    yield "| figure | what it shows, its command, the numbers it computes |"
+    yield "| figure | what it shows, and its command |"
     yield "|---|---|"
-    for figure, seconds, quoted in rows:
+    for figure, seconds in rows:
         label = f"{{numref}}`{figure.label}`" if figure.label else "animation"
         took = f", {seconds:.1f}\u00a0s" if seconds else ""
         command = f"`python -m iclbook figure {figure.name}`{took}"
-        cell = " <br> ".join(filter(None, (figure.says, command, quoted))).replace("|", r"\|")
+        cell = " <br> ".join(filter(None, (figure.says, command))).replace("|", r"\|")
         yield f"| {label} | {cell} |"
 
 

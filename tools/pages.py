@@ -7,9 +7,9 @@ import importlib.util
 import re
 from pathlib import Path
 
+import install_cell
+import marks
 import nbformat
-import needed
-import prose
 from chapters import recorded
 from docutils import nodes
 from sphinx.util import logging
@@ -30,8 +30,8 @@ def read_marks(app, docname, content):
     if app.env.doc2path(docname).endswith(".ipynb"):
         notebook = nbformat.reads(content[0], as_version=4)
         try:
-            prose.resolve(notebook)
-        except prose.Mark as problem:
+            marks.resolve(notebook)
+        except marks.Mark as problem:
             logger.warning(str(problem), location=(docname, None))
         content[0] = nbformat.writes(notebook)
 
@@ -87,7 +87,7 @@ def set_buttons(app, config):
     options["use_repository_button"] = options["use_issues_button"] = bool(repository)
     if not repository:
         options["launch_buttons"] = {}
-    elif repository != needed.address(Path(app.srcdir)) or "github.com/" not in repository:
+    elif repository != install_cell.address(Path(app.srcdir)) or "github.com/" not in repository:
         options["launch_buttons"].pop("colab_url", None)
 
 
@@ -160,7 +160,7 @@ def add_install_cells(app):
     """Let each notebook that a reader can download say first which package it needs."""
     address = app.config.html_theme_options.get("repository_url", "")
     for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
-        notebook = needed.downloaded(nbformat.read(path, as_version=4), address)
+        notebook = install_cell.downloaded(nbformat.read(path, as_version=4), address)
         nbformat.write(notebook, path)
 
 

@@ -1,7 +1,7 @@
-"""Sphinx role `said`: on a page that is no chapter, a number that a chapter quotes.
+"""Sphinx role `said`: a number of a chapter on a page that is no chapter.
 
-{said}`rank_one: levels .4f` is what that chapter's last cell printed for its mark `levels .4f`. So the page
-follows the chapters. A number that none of them quotes is a warning, which the build takes for an error.
+{said}`rank_one.level2` is the number that the chapter rank_one says by the name level2, so a page follows the
+chapters. A number that no chapter says is a warning, which the build takes for an error.
 """
 
 import difflib
@@ -9,20 +9,24 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+import marks
 import nbformat
-import prose
 from chapters import chapters
 from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
+
+from iclbook import quote
 
 SAID = re.compile(r"\{said\}`(?P<what>[^`]+)`")
 logger = logging.getLogger(__name__)
 
 
 class Said(SphinxRole):
+    """The role."""
+
     def run(self):
-        path = chapters().get(self.text.partition(":")[0])
+        path = chapters().get(self.text.partition(".")[0])
         if path:
             self.env.note_dependency(str(path))
         try:
@@ -33,22 +37,23 @@ class Said(SphinxRole):
 
 
 def number(what: str) -> str:
-    """What a chapter says: `rank_one: levels .4f`."""
-    chapter, _, mark = (part.strip() for part in what.partition(":"))
+    """Return a number by its chapter and name: `rank_one.level2` or `rank_one.levels[2]`."""
+    chapter, _, name = what.partition(".")
     known = chapters()
     if chapter not in known:
-        raise ValueError(f"{{said}}`{what}`: want CHAPTER: MARK, of {', '.join(known)}")
+        raise ValueError(f"{{said}}`{what}`: want CHAPTER.NAME, of {', '.join(known)}")
     path = known[chapter]
-    record = _record(path, path.stat().st_mtime_ns)
-    if mark not in record:
-        close = difflib.get_close_matches(mark, record, 1, 0)
-        raise ValueError(f"{{said}}`{what}`: the chapter has no such mark; nearest is {close}")
-    return record[mark]
+    numbers = _numbers(path, path.stat().st_mtime_ns)
+    mark = quote.QUOTED.fullmatch(f"<!--{name}--><!--/-->")
+    if mark is None or mark["name"] not in numbers:
+        near = difflib.get_close_matches(name, numbers, 1, 0)
+        raise ValueError(f"{{said}}`{what}`: no cell of the chapter says it; nearest is {near}")
+    return quote.find(numbers, mark)
 
 
 @lru_cache(maxsize=32)
-def _record(path: Path, changed: int) -> dict[str, str]:
-    return prose.recorded_numbers(nbformat.read(path, as_version=4))
+def _numbers(path: Path, changed: int) -> dict[str, str]:
+    return marks.numbers(nbformat.read(path, as_version=4))
 
 
 def setup(app):

@@ -85,14 +85,14 @@ def drawn(
     try:
         with needs("book"), warnings.catch_warnings():
             warnings.showwarning = print_warning
-            made, names = chapter.draw(figure, cells, given)
+            made, numbers = chapter.draw(figure, cells, given)
         if path:
             check_suffix(path, figure.name, type(made))  # the cell does not always tell the class
     except ValueError as error:
         parser.exit(1, f"{parser.prog}: {figure.name}: {error}\n")
     path = path or unused(figure.name, made.suffixes[0])
     settings = chapter.values(cells, given)
-    made.save(path, about(figure, figure.told(cells, names), settings, given))
+    made.save(path, about(figure, figure.told(numbers), settings, given))
     print(f"{path}: {made.alt}")
     return 0
 

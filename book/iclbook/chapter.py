@@ -5,19 +5,21 @@ Cells are those of a notebook's JSON, or of nbformat: mappings with ``cell_type`
 """
 
 import ast
+import io
 import json
 import linecache
 import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iclbook.quote import ABSENT, QUOTED, quoted, split
+from iclbook.quote import ABSENT, QUOTED, find, printed, text
 from iclcore.trainer import delayed_interrupt
 
 BESIDE = Path(__file__).resolve().parents[1]  # where the chapters are in a checkout
@@ -197,21 +199,10 @@ class Figure:
         """The same for a terminal."""
         return _plain(self.says)
 
-    def told(self, cells: Sequence[Mapping], names: dict) -> str:
-        """The same with the numbers of a run that left these names; a dash for one that the cells further
-        down compute."""
-        below = [
-            ast.parse(c["source"]) for c in cells[self.place + 1 :] if c["cell_type"] == "code"
-        ]
-        later = {name for tree in below for name in binds(tree)}
-
-        def number(mark: re.Match) -> str:
-            with suppress(Exception):  # of any kind: these settings may not have it
-                if not uses(ast.parse(split(mark["mark"])[0])) & later:
-                    return quoted(mark["mark"], names)
-            return ABSENT
-
-        return _plain(_first(QUOTED.sub(number, self.caption)))
+    def told(self, numbers: Mapping[str, str]) -> str:
+        """The same with the numbers of a run; a dash for one that a cell further down says."""
+        missing = defaultdict(lambda: ABSENT, numbers)
+        return _plain(_first(QUOTED.sub(lambda mark: find(missing, mark), self.caption)))
 
 
 def _first(text: str) -> str:
@@ -223,37 +214,6 @@ def _first(text: str) -> str:
 
 def _plain(text: str) -> str:
     return re.sub(r"(?<=\w)= ", " = ", " ".join(UNSET.sub("", text).split()))
-
-
-def binds(tree: ast.AST) -> Iterator[str]:
-    """The names that code binds for the cells below it, other than by import."""
-    for node in ast.iter_child_nodes(tree):
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name
-            case ast.Name(id=name, ctx=ast.Store()):
-                yield name
-            case (
-                ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp()
-            ):
-                pass
-            case _:
-                yield from binds(node)
-
-
-def uses(tree: ast.AST) -> set[str]:
-    """The names that code takes from outside of its functions and comprehensions."""
-    own: set[str] = set()
-    match tree:
-        case ast.Name(id=name, ctx=ast.Load()):
-            return {name}
-        case ast.FunctionDef(args=taken) | ast.Lambda(args=taken):
-            own = {node.arg for node in ast.walk(taken) if isinstance(node, ast.arg)} | set(
-                binds(tree)
-            )
-        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            own = {name for each in tree.generators for name in binds(each)}
-    return {name for node in ast.iter_child_nodes(tree) for name in uses(node)} - own
 
 
 def notebooks(folder: Path) -> dict[str, Path]:
@@ -315,14 +275,13 @@ def _shown(cell: Mapping) -> str | list[str]:
 
 def draw(
     figure: Figure, cells: Sequence[Mapping], given: Mapping[str, Any]
-) -> tuple[Any, dict[str, Any]]:
+) -> tuple[Any, dict[str, str]]:
     """The picture, by the chapter's cells from the first to its own, with the settings ``given``, and the
-    names that they leave."""
+    numbers that these cells say."""
     chapter, set_here, shown = figure.name.partition(".")[0], parameters_cell(cells), None
     names = {"__name__": "__main__", "In": []}  # as a notebook has it
-    with (
-        delayed_interrupt() as interrupted
-    ):  # which ends a run where it is: the picture would be of a part
+    # which ends a run where it is: the picture would be of a part
+    with delayed_interrupt() as interrupted, redirect_stdout(io.StringIO()) as output:
         for place, cell in enumerate(cells[: figure.place + 1]):
             try:
                 if cell["cell_type"] == "code":
@@ -333,7 +292,8 @@ def draw(
                     raise KeyboardInterrupt
             if place == set_here or injected(cell):
                 names |= given
-    return shown, names
+    own = {name: text(value) for name, value in values(cells, given).items()}
+    return shown, own | dict(printed(output.getvalue()))
 
 
 def _executed(source: str, name: str, names: dict) -> Any:

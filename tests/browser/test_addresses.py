@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from attack.conftest import share
+from hypothesis import settings
 from pace import slow
 
 from browser.test_explorers import FOLLOW
@@ -51,7 +51,7 @@ def test_addresses(name, visit, served):
     rng = random.Random(name)
     page = visit(f"{served}/{name}.html")
     good = page.evaluate(LINK)
-    for _ in range(share(100)):
+    for _ in range(settings().max_examples // 10):
         while (link := altered(rng, good)) == page.evaluate("location.hash.slice(1)"):
             pass
         page.evaluate(FOLLOW, link)

@@ -1,4 +1,4 @@
-"""What ``make bench`` measured last, on one machine: a page must not time the one that builds it."""
+"""What ``python -m bench`` measured last, on one machine: a page must not time the one that builds it."""
 
 import json
 from pathlib import Path

@@ -1,17 +1,19 @@
-"""The built pages: nothing on them stands as it was typed, and no heading is lost in a box of code."""
+"""The built pages show nothing as it was typed, have all headings, and link to what exists."""
 
 import re
-from html.parser import HTMLParser
+from functools import cache
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import nbformat
+import install_cell
 import pytest
+from bs4 import BeautifulSoup, SoupStrainer
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILT = ROOT / "_build" / "html" / "book"  # `make test` builds it
 SOURCES = [p for p in sorted((ROOT / "book").iterdir()) if p.suffix in {".md", ".ipynb"}]
-HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
-VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
 
 # What only the source of a page has: fences, roles, options, formulas, emphasis and links.
 IN_TEXT = re.compile(
@@ -20,35 +22,14 @@ IN_TEXT = re.compile(
 IN_CODE = re.compile(r"^ *(?:```|~~~|:::)|\{[a-z][\w:-]*\}`|^:[a-z]+: |\$\$", re.MULTILINE)
 
 
-class Page(HTMLParser):
-    """The article's text without signatures, the text of its boxes of code, and its headings."""
+@cache
+def ids(path):
+    return set(re.findall(r'\sid="([^"]+)"', path.read_text()))
 
-    def __init__(self, source):
-        super().__init__()
-        self.within, self.text, self.code, self.headings = [], [], [], []
-        self.feed(source)
 
-    def handle_starttag(self, tag, attributes):
-        if tag not in VOID:
-            classes = (dict(attributes).get("class") or "").split()
-            self.within.append((tag, classes))
-        if tag in HEADINGS and ("article", ["bd-article"]) in self.within:
-            self.headings.append("")
-
-    def handle_endtag(self, tag):
-        if any(tag == open_tag for open_tag, _ in self.within):
-            while self.within.pop()[0] != tag:
-                pass
-
-    def handle_data(self, data):
-        tags = {tag for tag, _ in self.within}
-        classes = {name for _, names in self.within for name in names}
-        if "bd-article" not in classes or "sig" in classes or tags & {"script", "style"}:
-            return
-        if tags & HEADINGS and not classes & {"section-number", "headerlink"}:
-            self.headings[-1] += data
-        if "math" not in classes:
-            (self.code if tags & {"pre", "code"} else self.text).append(data)
+def take(article, selector):
+    """Remove elements from an article, and return their text."""
+    return "".join(element.extract().get_text() for element in article.select(selector))
 
 
 def markdown(path):
@@ -60,16 +41,9 @@ def markdown(path):
 
 
 def headings(source):
-    """Lines that begin with #, outside fences: as their author sees them."""
-    fence = ""
-    for line in source.splitlines():
-        mark = re.match(r" *(`{3,}|:{3,}|~{3,})(.*)", line)
-        if mark and not fence:
-            fence = mark[1]
-        elif mark and mark[1].startswith(fence) and not mark[2].strip():
-            fence = ""
-        elif not fence and re.match("#{1,6} ", line):
-            yield line.lstrip("#")
+    """Return the lines that begin with # outside fences, as their author sees them."""
+    fenced = re.compile(r"^ *(`{3,}|:{3,}|~{3,}).*?^ *\1[`:~]*\s*?$", re.MULTILINE | re.DOTALL)
+    return re.findall("^#{1,6} (.*)", fenced.sub("", source), re.MULTILINE)
 
 
 def letters(heading):
@@ -78,10 +52,30 @@ def letters(heading):
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_a_page_shows_nothing_of_its_source(path):
-    page = Page((BUILT / f"{path.stem}.html").read_text())
-    for text, typed in (page.text, IN_TEXT), (page.code, IN_CODE):
-        whole = "".join(text)
-        found = [whole[max(0, m.start() - 40) : m.end() + 40] for m in typed.finditer(whole)]
-        assert not found, f"as it was typed: {found}"
-    shown = [letters(each) for each in page.headings]
+    page = (BUILT / f"{path.stem}.html").read_text()
+    article = BeautifulSoup(page, "html.parser", parse_only=SoupStrainer("article"))
+    take(article, "script, style, .sig, .section-number, .headerlink")
+    shown = [letters(each.get_text()) for each in article.select("h1, h2, h3, h4, h5, h6")]
     assert shown == [letters(each) for each in headings(markdown(path))]
+    take(article, ".math")
+    code, text = take(article, "pre, code"), article.get_text()
+    for shown, typed in (text, IN_TEXT), (code, IN_CODE):
+        found = [shown[max(0, m.start() - 40) : m.end() + 40] for m in typed.finditer(shown)]
+        assert not found, f"as it was typed: {found}"
+
+
+@pytest.mark.parametrize("path", sorted(BUILT.glob("*.html")), ids=lambda path: path.stem)
+def test_every_link_leads_to_a_file_and_a_place_on_it(path):
+    """The links of explorers, with their settings after ?, are tested with the explorers."""
+    for link in re.findall(r'<a [^>]*href="([^"]*)"', path.read_text()):
+        address = urlsplit(unescape(link))
+        if not address.scheme and "?" not in address.fragment:
+            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            assert target.is_file(), link
+            assert not address.fragment or unquote(address.fragment) in ids(target), link
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.suffix == ".ipynb"], ids=lambda p: p.stem)
+def test_a_downloaded_notebook_is_the_chapter_and_says_what_it_needs(path):
+    notebook = install_cell.downloaded(nbformat.read(path, as_version=4), install_cell.address(ROOT))
+    assert nbformat.read(BUILT.parent / "_sources" / "book" / path.name, as_version=4) == notebook

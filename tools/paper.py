@@ -1,9 +1,9 @@
-"""The whole book as a PDF to print: the built pages joined to one document, printed by Chromium.
+"""Print the whole book as a PDF: Chromium prints the built pages, joined into one document.
 
     python tools/paper.py
 
-Links between pages lead within the document, headings are its outline, pictures keep their alt texts;
-explorers are their static pictures, and solutions are open.
+Links between pages lead to places in the document, the headings are its outline, and pictures keep their alt
+texts. Explorers are static pictures, and solutions are visible.
 """
 
 import re
@@ -14,17 +14,18 @@ from tempfile import TemporaryDirectory
 
 import yaml
 from browsers import chromium
-from make import ROOT
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from iclcore.files import write_whole
 
+ROOT = Path(__file__).resolve().parent.parent
 HTML, PDF = ROOT / "_build" / "html", ROOT / "_build" / "print" / "book.pdf"
 FIRST = "index"
 NEXT = re.compile(r'<link rel="next"[^>]* href="([\w-]+)\.html"')
 SHEET = re.compile(r'<link [^>]*href="\.\./(_static/[^"]+\.css[^"]*)"')
-SETTINGS = re.compile(r"<script>window\.MathJax = .*?</script>")
-JOIN, STYLE = (Path(__file__).with_suffix(end).read_text("utf-8") for end in (".js", ".css"))
+MATHJAX = re.compile(r"<script>window\.MathJax = .*?</script>")
+JOIN = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 DOCUMENT = """<!doctype html>
 <html lang="en" data-theme="light" data-mode="light">
 <head><meta charset="utf-8"><title>{title}</title>
@@ -32,19 +33,19 @@ DOCUMENT = """<!doctype html>
 {settings}<script src="{base}/_static/mathjax/tex-svg-full.js"></script></head>
 <body>{body}</body></html>
 """
-LAID_OUT = """async () => {
+READY = """async () => {
   await MathJax.startup.promise;
   await Promise.all([...document.images].map((each) => each.decode()));
 }"""
-NUMBER = '<p style="font: 8pt sans-serif; margin: 0 auto"><span class="pageNumber"></span></p>'
+FOOTER = '<p style="font: 8pt sans-serif; margin: 0 auto"><span class="pageNumber"></span></p>'
 MARGIN = dict.fromkeys(("top", "bottom", "left", "right"), "18mm")
-PRINTED = {"format": "A4", "scale": 0.8, "margin": MARGIN, "print_background": True,
-           "display_header_footer": True, "header_template": "<p></p>", "footer_template": NUMBER,
+OPTIONS = {"format": "A4", "scale": 0.8, "margin": MARGIN, "print_background": True,
+           "display_header_footer": True, "header_template": "<p></p>", "footer_template": FOOTER,
            "outline": True, "tagged": True}  # fmt: skip
 
 
 def pages() -> dict[str, str]:
-    """By name the texts of the built pages, in the order of the book: each names the next."""
+    """Return the built pages by name, in the order of the book: each page links to the next."""
     found, name = {}, FIRST
     while name:
         found[name] = (HTML / "book" / f"{name}.html").read_text(encoding="utf-8")
@@ -54,9 +55,9 @@ def pages() -> dict[str, str]:
 
 
 def joined(texts: dict[str, str], page: Page) -> str:
-    """One document of all, whose pictures and styles are those of the pages."""
+    """Join the pages into one document, with the pictures and style sheets of the pages."""
     sheets = dict.fromkeys(sheet for text in texts.values() for sheet in SHEET.findall(text))
-    settings = next(filter(None, map(SETTINGS.search, texts.values())))
+    settings = next(filter(None, map(MATHJAX.search, texts.values())))
     title = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]
     base = HTML.as_uri()
     return DOCUMENT.format(
@@ -70,16 +71,16 @@ def joined(texts: dict[str, str], page: Page) -> str:
 
 
 def printed(texts: dict[str, str], browser: Browser) -> bytes:
-    """The PDF, each chapter from a new page on; a moving picture is its last frame."""
+    """Return the PDF. Each chapter begins on a new page, and an animation is its last frame."""
     context = browser.new_context(reduced_motion="reduce", color_scheme="light")
     page = context.new_page()
-    page.set_default_timeout(0)  # formulas of a whole book: a slow machine takes minutes
+    page.set_default_timeout(0)  # a slow machine needs minutes for the formulas of a whole book
     with TemporaryDirectory() as folder:
         document = Path(folder, "book.html")
         document.write_text(joined(texts, page), encoding="utf-8")
         page.goto(document.as_uri())
-        page.evaluate(LAID_OUT)
-        content = page.pdf(**PRINTED)
+        page.evaluate(READY)
+        content = page.pdf(**OPTIONS)
     context.close()
     return content
 

@@ -25,15 +25,15 @@ from iclcore.theory.minimum import balanced_end
 
 MODULES = (
     "front",
-    "engine",
-    "theory",
-    "moments",
-    "multihead",
-    "risks",
+    "maths/engine",
+    "maths/theory",
+    "maths/moments",
+    "maths/multihead",
+    "maths/risks",
     "task_allocation",
     "optimality",
     "two_papers",
-    "training",
+    "maths/training",
     "softmax",
     "low_rank",
     "rank_one",
@@ -45,7 +45,8 @@ SPECTRA = {4: "linear", 3: (0.5, 0.3, 0.2), 8: "power", 2: "white"}
 def js(browser):
     """Evaluate an expression of the modules; arrays come back as lists."""
     page = browser.new_page()
-    text = bundle.modules(*MODULES) + f"export default {{ {', '.join(MODULES)} }};"
+    named = (f'{name.split("/")[-1]}: modules["{name}"]' for name in MODULES)
+    text = bundle.modules(*MODULES) + f"export default {{ {', '.join(named)} }};"
     page.evaluate(
         """async (text) => Object.assign(window, (await import(
              URL.createObjectURL(new Blob([text], { type: "text/javascript" })))).default)""",

@@ -1,8 +1,8 @@
 // A trained head on other lengths, at other sharpness, on other targets.
 
-import { format } from "./chart.mjs";
-import { atLength, participation } from "./risks.mjs";
-import { explorer } from "./shell.mjs";
+import { format } from "./ui/chart.mjs";
+import { atLength, participation } from "./maths/risks.mjs";
+import { explorer } from "./ui/explorer.mjs";
 
 const LENGTHS = [10, 10_000], TRAINED = [10, 1000], SHARPEST = 8, DEGREES = [0, 1, 2, 3, 4, 5];
 const range = ([from, to], count) => Array.from({ length: count + 1 }, (_, i) => from * (to / from) ** (i / count));

@@ -1,10 +1,10 @@
 // Trained on contexts of one length, or of every length up to it; tested on others.
 
-import { count, format } from "./chart.mjs";
-import { descend, start } from "./engine.mjs";
-import { passes } from "./panels.mjs";
-import { explorer } from "./shell.mjs";
-import { plateaus, population, stableRate } from "./theory.mjs";
+import { count, format } from "./ui/chart.mjs";
+import { descend, start } from "./maths/engine.mjs";
+import { passes } from "./ui/panels.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { plateaus, population, stableRate } from "./maths/theory.mjs";
 
 const LONGEST = 100;
 

@@ -3,10 +3,10 @@
 // The axis is logarithmic, so that what waits for a fixed time and what waits in proportion to
 // 1/init can be seen together; runs are recorded as densely everywhere on it.
 
-import { format, subscript } from "./chart.mjs";
-import { descend, start } from "./engine.mjs";
-import { explorer } from "./shell.mjs";
-import { plateaus, population } from "./theory.mjs";
+import { format, subscript } from "./ui/chart.mjs";
+import { descend, start } from "./maths/engine.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { plateaus, population } from "./maths/theory.mjs";
 
 export const EIGENVALUES = [0.4, 0.3, 0.2, 0.1];
 export const CONTEXT = 31;

@@ -2,11 +2,11 @@
 //
 // The moments of both kinds come from Python with the page; those of a mixture are their weighted mean.
 
-import { format } from "./chart.mjs";
-import { start } from "./engine.mjs";
-import { byHead, descendMoments, floor, lossOf, mix, pairIndex, unpack, widen } from "./moments.mjs";
-import { passes } from "./panels.mjs";
-import { explorer } from "./shell.mjs";
+import { format } from "./ui/chart.mjs";
+import { start } from "./maths/engine.mjs";
+import { byHead, descendMoments, floor, lossOf, mix, pairIndex, unpack, widen } from "./maths/moments.mjs";
+import { passes } from "./ui/panels.mjs";
+import { explorer } from "./ui/explorer.mjs";
 
 const DIM = 4, POINTS = 160, SHARES = Array.from({ length: 26 }, (_, i) => Math.max(0.004, i / 25));  // none is a kind of its own
 const KINDS = ["own", "shared", "noise", "in_weight", "in_context"];

@@ -1,11 +1,11 @@
 // Separate key and query of rank R: a head learns R eigenvectors before the next long plateau.
 
-import { count, format, subscript } from "./chart.mjs";
-import { descend, start } from "./engine.mjs";
-import { axis, column, course, edgeOf, leaving, lossPanel, sharePanel, went } from "./panels.mjs";
-import { onSequences } from "./sample.mjs";
-import { explorer } from "./shell.mjs";
-import { plateaus, population } from "./theory.mjs";
+import { count, format, subscript } from "./ui/chart.mjs";
+import { descend, start } from "./maths/engine.mjs";
+import { axis, column, course, edgeOf, leaving, lossPanel, sharePanel, went } from "./ui/panels.mjs";
+import { onSequences } from "./maths/sample.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { plateaus, population } from "./maths/theory.mjs";
 
 const modelOf = ({ eigenvalues, heads, rank, init, seed }) => ({ kind: "separate", dim: eigenvalues.length, heads, rank, init, seed });
 export const finite = (state) => onSequences(state, start(modelOf(state)));

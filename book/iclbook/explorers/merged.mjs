@@ -1,11 +1,11 @@
 // Merged key and query: one abrupt drop, from one fixed point to the other.
 
-import { format } from "./chart.mjs";
-import { descend, projections, start } from "./engine.mjs";
-import { column, course, edgeOf, leaving, lossPanel, predictorPanel, sharePanel } from "./panels.mjs";
-import { onSequences } from "./sample.mjs";
-import { explorer } from "./shell.mjs";
-import { dropTime, growthRate, learned, plateaus, population, whiteCourse, whiteStart } from "./theory.mjs";
+import { format } from "./ui/chart.mjs";
+import { descend, projections, start } from "./maths/engine.mjs";
+import { column, course, edgeOf, leaving, lossPanel, predictorPanel, sharePanel } from "./ui/panels.mjs";
+import { onSequences } from "./maths/sample.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { dropTime, growthRate, learned, plateaus, population, whiteCourse, whiteStart } from "./maths/theory.mjs";
 
 const DECADES = [-6, -5, -4, -3, -2, -1], HAND = 3;  // how far a start can be set
 

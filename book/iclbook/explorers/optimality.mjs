@@ -1,9 +1,9 @@
 // One head on three unequal tasks: where it looks, what it gives up, and what others would lose.
 
-import { count, format } from "./chart.mjs";
-import { multiTask, oneHead } from "./multihead.mjs";
-import { bayes, bound, ownHead, ridge } from "./risks.mjs";
-import { explorer } from "./shell.mjs";
+import { count, format } from "./ui/chart.mjs";
+import { multiTask, oneHead } from "./maths/multihead.mjs";
+import { bayes, bound, ownHead, ridge } from "./maths/risks.mjs";
+import { explorer } from "./ui/explorer.mjs";
 
 const OWN = [0, 1, 2], SIGNALS = [0.05, 50], CONTEXTS = [10, 1000];
 const range = ([from, to], count) => Array.from({ length: count + 1 }, (_, i) => from * (to / from) ** (i / count));

@@ -1,11 +1,11 @@
 // Separate key and query of rank one: eigenvectors are learned one after another, a head each.
 
-import { format } from "./chart.mjs";
-import { descend, start } from "./engine.mjs";
-import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, went } from "./panels.mjs";
-import { onSequences } from "./sample.mjs";
-import { explorer } from "./shell.mjs";
-import { comingDrops, headCourse, headLimit, plateaus, population } from "./theory.mjs";
+import { format } from "./ui/chart.mjs";
+import { descend, start } from "./maths/engine.mjs";
+import { axis, column, course, edgeOf, leaving, lossPanel, passes, predictorPanel, went } from "./ui/panels.mjs";
+import { onSequences } from "./maths/sample.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { comingDrops, headCourse, headLimit, plateaus, population } from "./maths/theory.mjs";
 
 // Which eigenvector each head ends on, its sign, and when it is half way there; null if it learns none.
 function owners(problem, run, heads) {

@@ -1,11 +1,11 @@
 // Softmax attention trained live on sequences drawn in the page, with linear attention beside it.
 
-import { worker } from "./aside.mjs";
-import { count, format, subscript } from "./chart.mjs";
-import { passes } from "./panels.mjs";
-import { explorer } from "./shell.mjs";
-import { plateaus, population, sum } from "./theory.mjs";
-import { drawSequences, tokenWeights, trainee, work } from "./training.mjs";
+import { startWorker } from "./ui/worker.mjs";
+import { count, format, subscript } from "./ui/chart.mjs";
+import { passes } from "./ui/panels.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { plateaus, population, sum } from "./maths/theory.mjs";
+import { drawSequences, tokenWeights, trainee, work } from "./maths/training.mjs";
 
 const NAMES = ["softmax", "linear"], three = (each) => format(Number(each.toPrecision(3)));
 
@@ -18,7 +18,7 @@ export function live(state, report) {
   let hand;
   const fail = (event) => report({ rows, done: true, left: null, rises: [0, 0], clock: "", failed: event.message || "the browser refuses a worker" });
   try {
-    hand = worker((all) => all.train());
+    hand = startWorker((all) => all.train());
   } catch (error) {
     fail(error);
     return { stop() {}, pause() {}, step() {} };

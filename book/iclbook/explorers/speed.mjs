@@ -1,7 +1,7 @@
 // What a training run costs: sequence by sequence, and on its moments.
 
-import { count, format, superscript } from "./chart.mjs";
-import { explorer } from "./shell.mjs";
+import { count, format, superscript } from "./ui/chart.mjs";
+import { explorer } from "./ui/explorer.mjs";
 
 // Floating-point operations, two a multiply-add. A naive step forms all rows of merged heads, forward and back
 // to the weights: scores and values T²E each, products with weights TE² each; the data need no gradient, so

@@ -3,14 +3,15 @@
 // In the eigenbasis x = √λ z and y = wᵀx + noise. Trained attention answers with ŵ_d = β_d a_d/b_d
 // in the directions it has learned.
 
-import { count, format } from "./chart.mjs";
-import { moved, triples } from "./controls.mjs";
-import { normals } from "./engine.mjs";
-import { axis } from "./panels.mjs";
-import { explorer } from "./shell.mjs";
-import { learned, plateaus, population } from "./theory.mjs";
+import { count, format } from "./ui/chart.mjs";
+import { moved, triples } from "./ui/controls.mjs";
+import { normals } from "./maths/engine.mjs";
+import { axis } from "./ui/panels.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { learned, plateaus, population } from "./maths/theory.mjs";
 
-export const LONGEST = 40, QUERIES = 24;
+export const LONGEST = 40;
+const QUERIES = 24;
 
 export function draw({ eigenvalues, noise, seed, moved: byHand = [] }) {
   const dim = eigenvalues.length, z = normals(seed, dim + (LONGEST + QUERIES) * (dim + 1));

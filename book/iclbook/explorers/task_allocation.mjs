@@ -1,10 +1,10 @@
 // Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
 
-import { format } from "./chart.mjs";
-import { moved, triples } from "./controls.mjs";
-import { normals } from "./engine.mjs";
-import { flow, multiTask, oneHead } from "./multihead.mjs";
-import { explorer } from "./shell.mjs";
+import { format } from "./ui/chart.mjs";
+import { moved, triples } from "./ui/controls.mjs";
+import { normals } from "./maths/engine.mjs";
+import { flow, multiTask, oneHead } from "./maths/multihead.mjs";
+import { explorer } from "./ui/explorer.mjs";
 
 const TIMES = 120;
 

@@ -1,9 +1,9 @@
 // From linear attention to softmax: attention weights (1 − s)·linear + s·softmax, by the flow of many heads.
 
-import { format } from "./chart.mjs";
-import { flow, multiTask } from "./multihead.mjs";
-import { explorer } from "./shell.mjs";
-import { sum } from "./theory.mjs";
+import { format } from "./ui/chart.mjs";
+import { flow, multiTask } from "./maths/multihead.mjs";
+import { explorer } from "./ui/explorer.mjs";
+import { sum } from "./maths/theory.mjs";
 
 const TIMES = 160, SHARES = Array.from({ length: 51 }, (_, i) => i / 50);
 

@@ -4,7 +4,7 @@
 // traits; `say` tells the reader of a number that had to be held to it. `edge` is a value past which words warn.
 
 import { format, subscript } from "./chart.mjs";
-import { hold } from "./link.mjs";
+import { hold } from "./links.mjs";
 
 // A number that no other explorer of the page has: each comes with these modules of its own.
 export const unique = () => (globalThis.explorersMade = (globalThis.explorersMade ?? 0) + 1);

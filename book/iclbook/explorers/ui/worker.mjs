@@ -4,7 +4,7 @@
 /* global bundle */
 
 // A worker that begins with main(what the explorer's module exports).
-export function worker(main) {
+export function startWorker(main) {
   const address = URL.createObjectURL(new Blob([`${bundle}\n(${main})(bundle());`], { type: "text/javascript" }));
   const made = new Worker(address);
   URL.revokeObjectURL(address);
@@ -21,14 +21,14 @@ const serve = (all) => {
 
 // `ask(state)` has the module's function `name` answer hear(result, state); while it is at work only the newest
 // question is kept. It says false, and an answer that fails is null, where the browser refuses a worker.
-export function away(name, given, hear) {
+export function inWorker(name, given, hear) {
   let hand = null, asked = null, next = null, wanted = true, refused = false;
   const send = (state) => {
     [asked, wanted] = [{ ...state }, true];
     hand.postMessage({ name, state: asked });
   };
   function begin() {
-    hand = worker(serve);
+    hand = startWorker(serve);
     hand.onerror = () => {
       stop();
       refused = true;

@@ -1,10 +1,11 @@
 // Training on finitely many sequences, drawn in the page: exact descent on their three averages (moments.mjs).
 
-import { format } from "./chart.mjs";
+import { format } from "../ui/chart.mjs";
 import { descendMoments, floor, pairIndex, widen } from "./moments.mjs";
 import { drawSequences, secondMoments } from "./training.mjs";
 
-export const DRAWN = 2000, POINTS = 320;
+export const DRAWN = 2000;
+const POINTS = 320;
 
 // ⟨φφᵀ⟩, ⟨yφ⟩ and ⟨y²⟩ of φ[d, {a, b}] = x_q[d] S[a, b], where S is the sum over a sequence's tokens by N.
 export function average(data) {

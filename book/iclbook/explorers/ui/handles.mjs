@@ -5,7 +5,7 @@
 // Where several lie under a pointer it is the nearest that lights up, says its name, and is the one that a drag moves.
 
 import { make, OWN_KEYS, unique } from "./controls.mjs";
-import { decimal, short } from "./pointer.mjs";
+import { decimal, short } from "./readout.mjs";
 
 const STEP = 4, FAR = 5;  // units of the picture an arrow key, and how many times as far with Shift
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };

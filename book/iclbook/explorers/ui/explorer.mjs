@@ -6,21 +6,21 @@
 // `result.edge` has settings past which words warn ({ lr: 2.9 }), and `show` may say how it went: `ends` ([{ name, value }]).
 // A control of what is looked at (`view`, and the time) computes nothing anew; `offers` says how many of a choice's options there are.
 // `fits(state)` are the points moved by hand ({ moved: […] }) that are there at these settings; `which` may say them in words.
-// `effort(state)` are a run's multiply-adds: more than HEAVY are done away from the page's thread (aside.mjs).
+// `effort(state)` are a run's multiply-adds: more than HEAVY are done in a worker, away from the page's thread (worker.mjs).
 // `finite(state) → { overlay, note }` is a run that is asked for; with a kernel it is asked. Modules export both by these names.
-// `live(state, report)` instead of `compute` runs on and reports results (time.mjs).
+// `live(state, report)` instead of `compute` runs on and reports results (timebar.mjs).
 // A model has get, set, on, off, save_changes; one with `send` has a kernel behind it.
 
-import { away } from "./aside.mjs";
+import { inWorker } from "./worker.mjs";
 import { draw } from "./chart.mjs";
-import { compare } from "./pins.mjs";
+import { compare } from "./compare.mjs";
 import { button, control, make, unique } from "./controls.mjs";
-import { download } from "./csv.mjs";
-import { handles } from "./hands.mjs";
+import { downloadCsv } from "./csv.mjs";
+import { handles } from "./handles.mjs";
 import { guess, presets } from "./guide.mjs";
-import { decode, encode, hold } from "./link.mjs";
-import { readout } from "./pointer.mjs";
-import { liveBar, reducedMotion, timeBar } from "./time.mjs";
+import { decode, encode, hold } from "./links.mjs";
+import { readout } from "./readout.mjs";
+import { liveBar, reducedMotion, timeBar } from "./timebar.mjs";
 
 const QUIET = 400, STILL = 800, HEAVY = 5e6;
 
@@ -56,11 +56,11 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       make("div", { class: "ex-rest" }, ...elements.filter((each) => !isBars(each))));
     const time = live ? liveBar({ live, state, report: (next) => { result = next; refresh(false); } })
       : "at" in state ? timeBar({ at: () => state.at, go: (at) => change("at", at), rows: () => result.step.length }) : null;
-    const far = compute && away("compute", extra, (found, of) => {
+    const far = compute && inWorker("compute", extra, (found, of) => {
       if (found) [result, seen] = [found, of];
       refresh(!found);
     });
-    const long = finite && away("finite", null, (found) => hear(found ?? finite(state)));
+    const long = finite && inWorker("finite", null, (found) => hear(found ?? finite(state)));
     const tries = compare({ controls, state: () => own(seen), drawing: () => drawing, restore: assume, changed: () => refresh(false) });
     const guides = [guess, presets].map((each) => each(
       { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, hides, assume: turn }));
@@ -254,7 +254,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
           button("Copy this link", () => (chosen().length ? copy(chosen()) : tell("Choose the controls that the link shows.")))));
     }
     function save() {
-      download({ name: id, title, controls, state: own(seen), pinned: tries.pinned(), panels: drawing.panels });
+      downloadCsv({ name: id, title, controls, state: own(seen), pinned: tries.pinned(), panels: drawing.panels });
     }
 
     // ---- a run on finite data, here or in the kernel

@@ -33,7 +33,7 @@ const cells = ({ heat: { rows, columns, values }, y }) => rows.map((row, i) => `
   `${column} ${values[i * columns.length + j].toFixed(2)}`).join(", ")}`);
 
 // `pictures` are { figure, svg, panel, place, unit, width }, kept up to date by the shell; `move(key, x)` sets a control
-// or the time; `root` holds all that can light up; `aim(event)` is the point that a drag would move (hands.mjs).
+// or the time; `root` holds all that can light up; `aim(event)` is the point that a drag would move (handles.mjs).
 export function readout({ root, pictures, move, aim }) {
   let read = null, lit = [], held = null;
 

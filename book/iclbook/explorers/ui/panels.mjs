@@ -1,7 +1,7 @@
 // Panels that several explorers of linear attention share.
 
 import { format, subscript } from "./chart.mjs";
-import { learned, stableRate } from "./theory.mjs";
+import { learned, stableRate } from "../maths/theory.mjs";
 
 export const axis = (dim) => Array.from({ length: dim }, (_, d) => `e${subscript(d + 1)}`);
 

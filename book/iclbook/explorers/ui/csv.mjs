@@ -5,7 +5,7 @@ import { make } from "./controls.mjs";
 
 const quote = (each) => (/[",\n]/.test(each) ? `"${String(each).replaceAll('"', '""')}"` : each);
 
-export function download({ name, title, controls, state, pinned, panels }) {
+export function downloadCsv({ name, title, controls, state, pinned, panels }) {
   // what is set, by the names on the page; and what x and y are
   const said = (had) => controls.map(({ key, label }) => `${label} (${key}): ${JSON.stringify(had[key])}`);
   const axes = panels.map(({ title: of, x, y, heat }) => `${of}: ${heat ? `series is ${y.label || "the row"}, x ${x.label}` : `x is ${x.label}, y ${y.label}`}`);

@@ -4,7 +4,7 @@
 //   { title, x: { label, min, max, log, whole }, y: { label, min, max, log }, cursor, moves,
 //     series: [{ name, x, y, color, dashed, label, dots, bars, ring, tags }], levels: [{ y, name, label }], marks: [{ x, name }] }
 //   { title, heat: { rows, columns, values, max, signed }, x: { label }, y: { label } }
-// A `plane` has curves that are no functions of x: it is not read out. `handles` are points that are moved (hands.mjs).
+// A `plane` has curves that are no functions of x: it is not read out. `handles` are points that are moved (handles.mjs).
 // color: 0 … 7 of the palette, or "theory", "quiet", "ink"; the style sheet knows what they look like.
 // `dots` is a radius, `bars` a width on the x axis, from 0 upwards or down.
 // `moves` is the control that the cursor is moved for; without it the cursor of a run's time is "at".

@@ -137,28 +137,42 @@ function stepSeparate({ dim, heads, rank, v, k, q }, g, twice, dk, dq) {
 }
 
 // How much of each U there is along a diagonal of length one.
-export const projections = ({ dim, heads, u }, along) => Float64Array.from({ length: heads }, (_, h) =>
-  along.reduce((total, each, d) => total + each * u[(h * dim + d) * dim + d], 0));
+export const projections = ({ dim, heads, u }, along) =>
+  Float64Array.from(
+    { length: heads },
+    (_, h) => along.reduce((total, each, d) => total + each * u[(h * dim + d) * dim + d], 0),
+  );
 
 // `steps` steps of gradient descent in place. Recorded about `points` times and at the end, each
 // from before its step: loss, v, M and, with `keep`, the keys; with `along`, of each U how much is along that diagonal. A run that leaves (loss above a thousand times its
 // start, or not a number) ends there; `left` is that step. `half` are the steps at which each M_dd passes half of its limit
 // and `fallen` the one at which the loss falls through `level`, NaN where they do not: found between two steps, whatever is
 // recorded. With `stop` the run ends when it has fallen.
-export function descend(problem, weights, { steps, lr, points = 320, keep = false, along = null, level = -Infinity, stop = false }) {
+export function descend(
+  problem,
+  weights,
+  { steps, lr, points = 320, keep = false, along = null, level = -Infinity, stop = false },
+) {
   const { dim, heads } = weights;
   const stride = Math.max(1, Math.ceil(steps / points));
   const rows = Math.ceil(steps / stride) + 1;
   const keys = keep ? heads * weights.rank * dim : 0;
   const out = {
-    stride, left: null, half: new Float64Array(dim).fill(NaN), fallen: NaN,
-    step: new Float64Array(rows), loss: new Float64Array(rows),
-    v: new Float64Array(rows * heads), m: new Float64Array(rows * dim * dim),
-    k: new Float64Array(rows * keys), u: new Float64Array(along ? rows * heads : 0),
+    stride,
+    left: null,
+    half: new Float64Array(dim).fill(NaN),
+    fallen: NaN,
+    step: new Float64Array(rows),
+    loss: new Float64Array(rows),
+    v: new Float64Array(rows * heads),
+    m: new Float64Array(rows * dim * dim),
+    k: new Float64Array(rows * keys),
+    u: new Float64Array(along ? rows * heads : 0),
   };
   const m = new Float64Array(dim * dim), g = new Float64Array(dim * dim);
   const dk = new Float64Array(dim), dq = new Float64Array(dim);
-  const halfway = problem.a.map((each, d) => each / problem.b[d] / 2), before = new Float64Array(dim);
+  const halfway = problem.a.map((each, d) => each / problem.b[d] / 2),
+    before = new Float64Array(dim);
   // the step at which what was `from` a step ago and is `to` now stands at a value
   const passed = (step, from, to, value) => (step === 0 ? 0 : step - (to - value) / (to - from));
   let bound = Infinity, row = 0, last = Infinity;
@@ -170,7 +184,9 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     if (leaves) out.left = step;
     for (let d = 0; d < dim; d++) {
       const now = m[d * dim + d];
-      if (now >= halfway[d] && Number.isNaN(out.half[d])) out.half[d] = passed(step, before[d], now, halfway[d]);
+      if (now >= halfway[d] && Number.isNaN(out.half[d])) {
+        out.half[d] = passed(step, before[d], now, halfway[d]);
+      }
       before[d] = now;
     }
     if (loss <= level && Number.isNaN(out.fallen)) out.fallen = passed(step, last, loss, level);
@@ -189,7 +205,13 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     else stepSeparate(weights, g, 2 * lr, dk, dq);
   }
   out.rows = row;
-  for (const [name, width] of [["step", 1], ["loss", 1], ["v", heads], ["m", dim * dim], ["k", keys], ["u", along ? heads : 0]])
+  for (
+    const [name, width] of [["step", 1], ["loss", 1], ["v", heads], ["m", dim * dim], ["k", keys], [
+      "u",
+      along ? heads : 0,
+    ]]
+  ) {
     out[name] = out[name].subarray(0, row * width);
+  }
   return out;
 }

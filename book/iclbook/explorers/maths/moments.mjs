@@ -11,14 +11,19 @@ export function unpack({ gram, cross, power }) {
   };
   const lower = numbers(gram), vector = numbers(cross), size = vector.length;
   const full = new Float64Array(size * size);
-  for (let i = 0, from = 0; i < size; i++)
+  for (let i = 0, from = 0; i < size; i++) {
     for (let j = 0; j <= i; j++, from++) full[i * size + j] = full[j * size + i] = lower[from];
+  }
   return { gram: full, cross: vector, power: numbers(power)[0] };
 }
 
 export function mix(parts) {
   const [{ gram, cross }] = parts.map(([, each]) => each);
-  const mixed = { gram: new Float64Array(gram.length), cross: new Float64Array(cross.length), power: 0 };
+  const mixed = {
+    gram: new Float64Array(gram.length),
+    cross: new Float64Array(cross.length),
+    power: 0,
+  };
   for (const [share, each] of parts) {
     for (let i = 0; i < gram.length; i++) mixed.gram[i] += share * each.gram[i];
     for (let i = 0; i < cross.length; i++) mixed.cross[i] += share * each.cross[i];
@@ -59,20 +64,26 @@ export function floor({ gram, cross, power }) {
 export function pairIndex(dim) {
   const size = dim + 1, pairs = (size * (size + 1)) / 2, index = new Int32Array(dim * size * size);
   let p = 0;
-  for (let a = 0; a < size; a++)
-    for (let b = a; b < size; b++, p++)
-      for (let d = 0; d < dim; d++)
+  for (let a = 0; a < size; a++) {
+    for (let b = a; b < size; b++, p++) {
+      for (let d = 0; d < dim; d++) {
         index[(d * size + a) * size + b] = index[(d * size + b) * size + a] = d * pairs + p;
+      }
+    }
+  }
   return index;
 }
 
 // W (H, D, E) and v (H, E) from the weights of engine.mjs: only the paper's subspace is filled.
 export function widen({ dim, heads, v, u }) {
-  const size = dim + 1, w = new Float64Array(heads * dim * size), value = new Float64Array(heads * size);
+  const size = dim + 1,
+    w = new Float64Array(heads * dim * size),
+    value = new Float64Array(heads * size);
   for (let h = 0; h < heads; h++) {
     value[h * size + dim] = v[h];
-    for (let d = 0; d < dim; d++)
+    for (let d = 0; d < dim; d++) {
       for (let a = 0; a < dim; a++) w[(h * dim + d) * size + a] = u[(h * dim + a) * dim + d];
+    }
   }
   return { dim, heads, w, v: value };
 }
@@ -80,11 +91,12 @@ export function widen({ dim, heads, v, u }) {
 export function collect({ dim, heads, w, v }, index, c, each = new Float64Array(index.length)) {
   const size = dim + 1, rows = dim * size;
   each.fill(0);
-  for (let h = 0; h < heads; h++)
+  for (let h = 0; h < heads; h++) {
     for (let k = 0; k < rows; k++) {
       const weight = w[h * rows + k];
       for (let b = 0; b < size; b++) each[k * size + b] += weight * v[h * size + b];
     }
+  }
   c.fill(0);
   for (let i = 0; i < each.length; i++) c[index[i]] += each[i];
 }
@@ -94,7 +106,16 @@ export function byHead({ dim, heads, w, v }, index, features) {
   const size = dim + 1, rows = dim * size;
   return Array.from({ length: heads }, (_, h) => {
     const c = new Float64Array(features);
-    collect({ dim, heads: 1, w: w.subarray(h * rows, (h + 1) * rows), v: v.subarray(h * size, (h + 1) * size) }, index, c);
+    collect(
+      {
+        dim,
+        heads: 1,
+        w: w.subarray(h * rows, (h + 1) * rows),
+        v: v.subarray(h * size, (h + 1) * size),
+      },
+      index,
+      c,
+    );
     return c;
   });
 }
@@ -108,7 +129,9 @@ export function descendMoments(train, weights, { steps, lr, stride, keep = () =>
     for (let i = 0; i < w.length; i++) w[i] -= rate * by[i];
   }
   const { gram, cross, power } = train, features = cross.length;
-  const c = new Float64Array(features), slope = new Float64Array(features), spread = new Float64Array(rows * size);
+  const c = new Float64Array(features),
+    slope = new Float64Array(features),
+    spread = new Float64Array(rows * size);
   const dv = new Float64Array(size);
   const out = { step: [], loss: [], c: [], kept: [], left: null };
   for (let step = 0; step <= steps; step++) {

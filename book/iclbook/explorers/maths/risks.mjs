@@ -6,7 +6,8 @@ import { left, waterFilling } from "./multihead.mjs";
 export const ownHead = (task) => task.dims.map((_, i) => left(task, i, 1 / Math.E));
 
 // The least loss of `heads` equiangular heads, task by task: budget 1/e, then H − 1.
-export const bound = (task, heads) => waterFilling(task, heads === 1 ? 1 / Math.E : heads - 1).map((m, i) => left(task, i, m));
+export const bound = (task, heads) =>
+  waterFilling(task, heads === 1 ? 1 / Math.E : heads - 1).map((m, i) => left(task, i, m));
 
 // E 1/(λ+z) and E 1/(λ+z)² over Marchenko and Pastur's law of ratio d/L.
 export function stieltjes(ratio, z) {

@@ -10,7 +10,11 @@ export const sum = (array) => array.reduce((total, each) => total + each, 0);
 export const divideBy = { one: () => 1, context: (n) => n, tokens: (n) => n + 1 };
 
 // The loss as engine.mjs reads it, for one context length or for all up to it.
-export function population(eigenvalues, context, { divisor = "context", everyLength = false } = {}) {
+export function population(
+  eigenvalues,
+  context,
+  { divisor = "context", everyLength = false } = {},
+) {
   let gain = 0, square = 0, spread = 0;
   const first = everyLength ? 1 : context;
   for (let n = first; n <= context; n++) {
@@ -22,10 +26,13 @@ export function population(eigenvalues, context, { divisor = "context", everyLen
   const count = context - first + 1, trace = sum(eigenvalues);
   const a = Float64Array.from(eigenvalues, (l) => (gain / count) * l * l);
   const b = Float64Array.from(
-    eigenvalues, (l) => (square / count) * l ** 3 + (spread / count) * l * l * (l + trace));
+    eigenvalues,
+    (l) => (square / count) * l ** 3 + (spread / count) * l * l * (l + trace),
+  );
   const dim = eigenvalues.length, stiff = new Float64Array(dim * dim);
-  for (let i = 0; i < dim; i++)
+  for (let i = 0; i < dim; i++) {
     for (let j = 0; j < dim; j++) stiff[i * dim + j] = (b[i] / eigenvalues[i]) * eigenvalues[j];
+  }
   return { eigenvalues: Float64Array.from(eigenvalues), trace, a, b, stiff };
 }
 
@@ -67,8 +74,8 @@ export const growthRate = ({ a }) => 2 * Math.hypot(...a);
 // 2 a s* t = F(x) − F(x₀), so the course is drawn as t(x), through s = s*/2 at time `half`.
 export const headLimit = ({ a, b }, d) => Math.cbrt(a[d] / b[d]);
 export const escapeIntegral = (x) =>
-  -1 / x - Math.log1p(-x) / 3 + Math.log(x * x + x + 1) / 6
-  - Math.atan((2 * x + 1) / Math.sqrt(3)) / Math.sqrt(3);
+  -1 / x - Math.log1p(-x) / 3 + Math.log(x * x + x + 1) / 6 -
+  Math.atan((2 * x + 1) / Math.sqrt(3)) / Math.sqrt(3);
 export function headCourse(problem, d, half, from, until, points = 120) {
   const end = headLimit(problem, d), pace = 2 * problem.a[d] * end, middle = escapeIntegral(0.5);
   const course = [];
@@ -90,12 +97,27 @@ export function comingDrops({ a, b }, { v, k, q, heads, dim }, done) {
   const force = a.map((each, d) => (done[d] ? 0 : each)), times = done.map(() => null);
   const waiting = force.filter((each) => each > 0).sort((x, y) => y - x);
   if (waiting.some((each, i) => each > 0.9 * waiting[i - 1])) return times;
-  let free = Array.from({ length: heads }, (_, h) => [v[h], ...k.subarray(h * dim, (h + 1) * dim), ...q.subarray(h * dim, (h + 1) * dim)]);
-  const share = (w, d) => (w[0] * w[1 + d] * w[1 + dim + d] * b[d]) / a[d], best = (d) => free.reduce((x, y) => (share(x, d) > share(y, d) ? x : y));
-  const leave = (d) => { const gone = best(d); free = free.filter((each) => each !== gone); };
-  done.forEach((each, d) => { if (each && free.length) leave(d); });
-  const slope = (w) => w.map((_, i) => (i === 0 ? 2 * sum(force.map((each, d) => each * w[1 + d] * w[1 + dim + d]))
-    : 2 * force[(i - 1) % dim] * w[0] * w[i <= dim ? i + dim : i - dim]));
+  let free = Array.from(
+    { length: heads },
+    (_, h) => [v[h], ...k.subarray(h * dim, (h + 1) * dim), ...q.subarray(h * dim, (h + 1) * dim)],
+  );
+  const share = (w, d) => (w[0] * w[1 + d] * w[1 + dim + d] * b[d]) / a[d],
+    best = (d) => free.reduce((x, y) => (share(x, d) > share(y, d) ? x : y));
+  const leave = (d) => {
+    const gone = best(d);
+    free = free.filter((each) => each !== gone);
+  };
+  done.forEach((each, d) => {
+    if (each && free.length) leave(d);
+  });
+  const slope = (w) =>
+    w.map((
+      _,
+      i,
+    ) => (i === 0
+      ? 2 * sum(force.map((each, d) => each * w[1 + d] * w[1 + dim + d]))
+      : 2 * force[(i - 1) % dim] * w[0] * w[i <= dim ? i + dim : i - dim])
+    );
   for (let time = 0, n = 0; n < 5000 && free.length && force.some((each) => each > 0); n++) {
     const dt = 0.01 / (Math.max(...force) * Math.max(...free.flat().map(Math.abs)));
     free = free.map((w) => {
@@ -103,10 +125,12 @@ export function comingDrops({ a, b }, { v, k, q, heads, dim }, done) {
       return w.map((each, i) => each + dt * middle[i]);
     });
     time += dt;
-    for (let d = 0; d < dim; d++) if (force[d] > 0 && free.length && share(best(d), d) > 0.5) {
-      times[d] = time;
-      force[d] = 0;
-      leave(d);
+    for (let d = 0; d < dim; d++) {
+      if (force[d] > 0 && free.length && share(best(d), d) > 0.5) {
+        times[d] = time;
+        force[d] = 0;
+        leave(d);
+      }
     }
   }
   return times;
@@ -120,10 +144,13 @@ export function comingDrops({ a, b }, { v, k, q, heads, dim }, done) {
 export function stableRate({ eigenvalues, a, b }, { kind, heads, rank }) {
   const order = [...a.keys()].sort((i, j) => eigenvalues[j] - eigenvalues[i]);
   const dim = a.length, end = order.map((d) => a[d] / b[d]);
-  const force = order.flatMap((i) => order.map((j) => Math.sqrt((b[i] / eigenvalues[i]) * eigenvalues[j])));
+  const force = order.flatMap((i) =>
+    order.map((j) => Math.sqrt((b[i] / eigenvalues[i]) * eigenvalues[j]))
+  );
   // an entry of M off the diagonal moves by itself; the diagonal's D entries are tied by the lines
   const own = new Float64Array(dim * dim), lines = [];
-  const line = (group, scale) => lines.push(Float64Array.from(group, (each, d) => (force[d * dim + d] * each) / scale));
+  const line = (group, scale) =>
+    lines.push(Float64Array.from(group, (each, d) => (force[d * dim + d] * each) / scale));
   if (kind === "merged") {
     const size = Math.hypot(...end);
     own.fill(size);
@@ -132,12 +159,14 @@ export function stableRate({ eigenvalues, a, b }, { kind, heads, rank }) {
     for (let first = 0; first < Math.min(dim, heads * rank); first += rank) {
       const group = end.map((each, d) => (d >= first && d < first + rank ? each : 0));
       const value = Math.cbrt(sum(group));
-      for (let i = 0; i < dim; i++)
+      for (let i = 0; i < dim; i++) {
         for (let j = 0; j < dim; j++) own[i * dim + j] += value * (group[i] + group[j]);
+      }
       line(group, value);
     }
   }
-  const entries = own.map((each, i) => force[i] * force[i] * each), diagonal = end.map((_, d) => entries[d * dim + d]);
+  const entries = own.map((each, i) => force[i] * force[i] * each),
+    diagonal = end.map((_, d) => entries[d * dim + d]);
   // a start that leans to no entry in particular, so that no eigenvector is orthogonal to it
   let x = diagonal.map((_, i) => 1 + Math.sin(i + 1) / 2), size = 0;
   for (let round = 0; round < 5000; round++) {

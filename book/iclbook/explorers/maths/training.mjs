@@ -30,12 +30,16 @@ export function drawSequences({ eigenvalues, context, sequences, seed }) {
 // S of every sequence, once.
 export function secondMoments({ dim, length, sequences, tokens }) {
   const size = dim + 1, mean = new Float64Array(sequences * size * size);
-  for (let p = 0; p < sequences; p++)
+  for (let p = 0; p < sequences; p++) {
     for (let n = 0; n < length; n++) {
       const at = (p * length + n) * size;
-      for (let a = 0; a < size; a++)
-        for (let b = 0; b < size; b++) mean[(p * size + a) * size + b] += (tokens[at + a] * tokens[at + b]) / length;
+      for (let a = 0; a < size; a++) {
+        for (let b = 0; b < size; b++) {
+          mean[(p * size + a) * size + b] += (tokens[at + a] * tokens[at + b]) / length;
+        }
+      }
     }
+  }
   return mean;
 }
 
@@ -52,8 +56,11 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
     let residual = -answers[p];
     u.fill(0);
     for (let h = 0; h < heads; h++) {
-      for (let d = 0; d < dim; d++)
-        for (let a = 0; a < size; a++) u[h * size + a] += tokens[query + d] * w[(h * dim + d) * size + a];
+      for (let d = 0; d < dim; d++) {
+        for (let a = 0; a < size; a++) {
+          u[h * size + a] += tokens[query + d] * w[(h * dim + d) * size + a];
+        }
+      }
       for (let a = 0; a < size; a++) sums[h * size + a] = 0;
       if (softmax) {
         let top = -Infinity, mass = 0;
@@ -63,14 +70,20 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
           probability[h * length + n] = score;
           if (score > top) top = score;
         }
-        for (let n = 0; n < length; n++) mass += probability[h * length + n] = Math.exp(probability[h * length + n] - top);
+        for (let n = 0; n < length; n++) {
+          mass += probability[h * length + n] = Math.exp(probability[h * length + n] - top);
+        }
         for (let n = 0; n < length; n++) {
           const share = (probability[h * length + n] /= mass);
           for (let a = 0; a < size; a++) sums[h * size + a] += share * tokens[from + n * size + a];
         }
-      } else
-        for (let a = 0; a < size; a++)
-          for (let b = 0; b < size; b++) sums[h * size + b] += u[h * size + a] * mean[(p * size + a) * size + b];
+      } else {
+        for (let a = 0; a < size; a++) {
+          for (let b = 0; b < size; b++) {
+            sums[h * size + b] += u[h * size + a] * mean[(p * size + a) * size + b];
+          }
+        }
+      }
       for (let a = 0; a < size; a++) residual += v[h * size + a] * sums[h * size + a];
     }
     loss += residual * residual;
@@ -81,18 +94,25 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
         dv[h * size + a] += residual * sums[h * size + a];
         slope += v[h * size + a] * sums[h * size + a];
       }
-      if (softmax)
+      if (softmax) {
         for (let n = 0; n < length; n++) {
           let each = -slope;
           for (let a = 0; a < size; a++) each += v[h * size + a] * tokens[from + n * size + a];
           each *= probability[h * length + n];
           for (let a = 0; a < size; a++) turned[a] += each * tokens[from + n * size + a];
         }
-      else
-        for (let a = 0; a < size; a++)
-          for (let b = 0; b < size; b++) turned[a] += mean[(p * size + a) * size + b] * v[h * size + b];
-      for (let d = 0; d < dim; d++)
-        for (let a = 0; a < size; a++) dw[(h * dim + d) * size + a] += residual * tokens[query + d] * turned[a];
+      } else {
+        for (let a = 0; a < size; a++) {
+          for (let b = 0; b < size; b++) {
+            turned[a] += mean[(p * size + a) * size + b] * v[h * size + b];
+          }
+        }
+      }
+      for (let d = 0; d < dim; d++) {
+        for (let a = 0; a < size; a++) {
+          dw[(h * dim + d) * size + a] += residual * tokens[query + d] * turned[a];
+        }
+      }
     }
   }
   for (let i = 0; i < dw.length; i++) dw[i] *= 2 / sequences;
@@ -109,18 +129,21 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
     const look = [], squares = [0, 0];
     for (let n = 0; n < length; n++) {
       let score = 0, label = 0;
-      for (let d = 0; d < dim; d++)
+      for (let d = 0; d < dim; d++) {
         for (let a = 0; a < size; a++) {
           const part = tokens[query + d] * w[(h * dim + d) * size + a] * tokens[n * size + a];
           score += part;
           if (a === dim) label += part;
         }
+      }
       look.push(score);
       squares[0] += (score - label) ** 2;
       squares[1] += label ** 2;
     }
     labels.push(squares[1] / (squares[0] + squares[1]));
-    const top = Math.max(...look), powers = look.map((each) => Math.exp(each - top)), mass = powers.reduce((total, each) => total + each);
+    const top = Math.max(...look),
+      powers = look.map((each) => Math.exp(each - top)),
+      mass = powers.reduce((total, each) => total + each);
     looks.push(softmax ? powers.map((each) => each / mass) : look.map((each) => each / length));
     adds.push(looks[h].map((share, n) => {
       let answer = 0;
@@ -135,7 +158,10 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
 export function trainee(softmax, model, data, lr) {
   const { kind, dim, heads } = model, size = dim + 1, first = start(model);
   const w = new Float64Array(heads * dim * size), v = new Float64Array(heads * size);
-  const dw = w.slice(), dv = v.slice(), key = new Float64Array(heads * size), { q: query, k, u } = first;
+  const dw = w.slice(),
+    dv = v.slice(),
+    key = new Float64Array(heads * size),
+    { q: query, k, u } = first;
   for (let h = 0; h < heads; h++) {
     v[h * size + dim] = first.v[h];
     for (let a = 0; a < dim; a++) {
@@ -144,17 +170,22 @@ export function trainee(softmax, model, data, lr) {
     }
   }
   const form = () => {
-    if (kind === "separate")
-      for (let h = 0; h < heads; h++)
-        for (let d = 0; d < dim; d++)
-          for (let a = 0; a < size; a++) w[(h * dim + d) * size + a] = query[h * dim + d] * key[h * size + a];
+    if (kind === "separate") {
+      for (let h = 0; h < heads; h++) {
+        for (let d = 0; d < dim; d++) {
+          for (let a = 0; a < size; a++) {
+            w[(h * dim + d) * size + a] = query[h * dim + d] * key[h * size + a];
+          }
+        }
+      }
+    }
   };
   const step = () => {
     form();
     const loss = attentionPass(softmax, heads, w, v, data, dw, dv);
     for (let i = 0; i < v.length; i++) v[i] -= lr * dv[i];
-    if (kind === "merged") for (let i = 0; i < w.length; i++) w[i] -= lr * dw[i];
-    else
+    if (kind === "merged") { for (let i = 0; i < w.length; i++) w[i] -= lr * dw[i]; }
+    else {
       for (let h = 0; h < heads; h++) {
         const old = key.slice(h * size, (h + 1) * size);
         for (let d = 0; d < dim; d++) {
@@ -167,6 +198,7 @@ export function trainee(softmax, model, data, lr) {
           query[h * dim + d] -= lr * total;
         }
       }
+    }
     return loss;
   };
   return { step, form, w, v, key, query, lr, moved: kind === "merged" ? [v, w] : [v, key, query] };
@@ -177,12 +209,20 @@ export function trainee(softmax, model, data, lr) {
 export function edge({ step, moved, lr }) {
   const here = moved.map((each) => each.slice()), reach = 1e-4;
   const gradientAt = (x, sign) => {
-    moved.forEach((each, k) => each.forEach((_, i) => { each[i] = here[k][i] + sign * reach * x[k][i]; }));
+    moved.forEach((each, k) =>
+      each.forEach((_, i) => {
+        each[i] = here[k][i] + sign * reach * x[k][i];
+      })
+    );
     const from = moved.map((each) => each.slice());
     step();
     return moved.map((each, k) => each.map((value, i) => (from[k][i] - value) / lr));
   };
-  const dot = (a, b) => a.reduce((total, each, k) => total + each.reduce((sum, value, i) => sum + value * b[k][i], 0), 0);
+  const dot = (a, b) =>
+    a.reduce(
+      (total, each, k) => total + each.reduce((sum, value, i) => sum + value * b[k][i], 0),
+      0,
+    );
   let x = here.map((each) => each.map((_, i) => Math.sin(i + 1))), size = 0, shift = 0;
   for (let round = 0; round < 300; round++) {
     const length = Math.sqrt(dot(x, x)), before = size;
@@ -202,35 +242,74 @@ export function edge({ step, moved, lr }) {
 export function work() {
   const SLICE = 60;
   let run = null, waiting = null;
-  const seen = () => [true, false].map((softmax, i) => tokenWeights(softmax, run.heads, run.models[i], run.data));
+  const seen = () =>
+    [true, false].map((softmax, i) => tokenWeights(softmax, run.heads, run.models[i], run.data));
   const advance = (atMost) => {
     const until = performance.now() + SLICE;
-    for (let n = 0; n < atMost && run.left === null && run.at <= run.steps && performance.now() < until; n++, run.at++) {
+    for (
+      let n = 0;
+      n < atMost && run.left === null && run.at <= run.steps && performance.now() < until;
+      n++, run.at++
+    ) {
       // the heads are those that have this loss: from before the step
-      const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
+      const value = run.models.map(({ v }) =>
+        Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1])
+      );
       if (run.at === run.steps) [run.tokens, run.edges] = [seen(), run.models.map(edge)];
       const losses = run.models.map((each) => each.step());
       if (!losses.every((each) => each < 1e3)) run.left = run.at;
-      losses.forEach((each, i) => { run.rises[i] += each > run.last[i] * (1 + 1e-9); });
+      losses.forEach((each, i) => {
+        run.rises[i] += each > run.last[i] * (1 + 1e-9);
+      });
       run.last = losses;
-      if (run.at % run.stride === 0 || run.at === run.steps || run.left !== null) run.rows.push({ at: run.at, losses, value });
+      if (run.at % run.stride === 0 || run.at === run.steps || run.left !== null) {
+        run.rows.push({ at: run.at, losses, value });
+      }
     }
     const done = run.at > run.steps || run.left !== null;
     if (!done) run.tokens = seen();
     const { rises, left, rows, tokens, edges } = run;
-    postMessage({ rows: rows.splice(0), tokens, edges, at: Math.min(run.at, run.steps), done, left, rises });
+    postMessage({
+      rows: rows.splice(0),
+      tokens,
+      edges,
+      at: Math.min(run.at, run.steps),
+      done,
+      left,
+      rises,
+    });
     return done;
   };
-  const go = () => { waiting = advance(Infinity) ? null : setTimeout(go, 0); };
+  const go = () => {
+    waiting = advance(Infinity) ? null : setTimeout(go, 0);
+  };
   onmessage = ({ data: { begin, pause, step } }) => {
     clearTimeout(waiting);
     if (begin) {
       const data = drawSequences(begin), { dim } = data;
       data.mean = secondMoments(data);
-      const model = { kind: begin.kind, dim, heads: begin.heads, rank: 1, init: begin.init, seed: begin.seed };
+      const model = {
+        kind: begin.kind,
+        dim,
+        heads: begin.heads,
+        rank: 1,
+        init: begin.init,
+        seed: begin.seed,
+      };
       const models = [true, false].map((softmax) => trainee(softmax, model, data, begin.lr));
-      run = { models, data, dim, heads: begin.heads, at: 0, steps: begin.steps, rises: [0, 0], last: [Infinity, Infinity],
-              stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
+      run = {
+        models,
+        data,
+        dim,
+        heads: begin.heads,
+        at: 0,
+        steps: begin.steps,
+        rises: [0, 0],
+        last: [Infinity, Infinity],
+        stride: Math.max(1, Math.ceil(begin.steps / 400)),
+        rows: [],
+        left: null,
+      };
     }
     if (step) advance(run.stride);
     else if (!pause && !begin) go();

@@ -24,57 +24,159 @@ import { liveBar, reducedMotion, timeBar } from "./timebar.mjs";
 
 const QUIET = 400, STILL = 800, HEAVY = 5e6;
 
-export function explorer({ name, compute, live, show, finite, fits = () => ({}), effort = () => 0, data = () => null }) {
+export function explorer(
+  { name, compute, live, show, finite, fits = () => ({}), effort = () => 0, data = () => null },
+) {
   return ({ model, el }) => {
     const controls = model.get("controls"), title = model.get("title");
     const id = model.get("place") ?? name, kernel = typeof model.send === "function";
     const first = Object.fromEntries(controls.map((each) => [each.key, each.value]));
     const state = Object.fromEntries(controls.map(({ key }) => [key, model.get(key)]));
-    const lead = model.get("lead") ?? [];  // the controls of an explorer that is small at first
-    const specOf = (key) => controls.find((each) => each.key === key), looksAt = (key) => key === "at" || specOf(key).view;
-    const own = (of) => ({ ...of, at: state.at, ...fits(of) });  // the settings of what is drawn, and where the time stands
+    const lead = model.get("lead") ?? []; // the controls of an explorer that is small at first
+    const specOf = (key) => controls.find((each) => each.key === key),
+      looksAt = (key) => key === "at" || specOf(key).view;
+    const own = (of) => ({ ...of, at: state.at, ...fits(of) }); // the settings of what is drawn, and where the time stands
     const extra = data(model), number = unique(), pictures = [];
-    let result = null, seen = state, drawing = null, overlay = [], width = 0, unit = 1, frame = 0, waiting = null, ended = false;
-    let shown = lead.length ? lead : null, small = lead.length > 0;  // controls that are to be seen, null: all
-    let home = first;  // what Reset returns to; with a link that leaves some of the controls, what it set
+    let result = null,
+      seen = state,
+      drawing = null,
+      overlay = [],
+      width = 0,
+      unit = 1,
+      frame = 0,
+      waiting = null,
+      ended = false;
+    let shown = lead.length ? lead : null, small = lead.length > 0; // controls that are to be seen, null: all
+    let home = first; // what Reset returns to; with a link that leaves some of the controls, what it set
     const lesson = () => shown !== null && shown !== lead;
     // would set what such a link hides
-    const hides = (settings) => lesson() && Object.entries({ ...first, ...settings })
-      .some(([key, value]) => key !== "at" && !shown.includes(key) && String(value) !== String(home[key]));
+    const hides = (settings) =>
+      lesson() && Object.entries({ ...first, ...settings })
+        .some(([key, value]) =>
+          key !== "at" && !shown.includes(key) && String(value) !== String(home[key])
+        );
 
     // ---- what is there to see
     const notice = make("p", { class: "ex-notice", role: "status", hidden: true });
-    const say = (words) => { notice.textContent = words; notice.hidden = !words; };
-    const copied = make("p", { class: "ex-copied", role: "status" }), tell = (words) => { copied.textContent = words; };
-    const summary = make("p", { class: "ex-summary", id: `ex-summary-${number}`, "aria-live": "polite" });
-    const stage = make("div", { class: "ex-panels", role: "group", "aria-label": "pictures", "aria-describedby": summary.id });
-    const inputs = new Map(controls.filter(({ key }) => key !== "at")
-      .map((spec) => [spec.key, control(spec, (value) => change(spec.key, value), say)]));
+    const say = (words) => {
+      notice.textContent = words;
+      notice.hidden = !words;
+    };
+    const copied = make("p", { class: "ex-copied", role: "status" }),
+      tell = (words) => {
+        copied.textContent = words;
+      };
+    const summary = make("p", {
+      class: "ex-summary",
+      id: `ex-summary-${number}`,
+      "aria-live": "polite",
+    });
+    const stage = make("div", {
+      class: "ex-panels",
+      role: "group",
+      "aria-label": "pictures",
+      "aria-describedby": summary.id,
+    });
+    const inputs = new Map(
+      controls.filter(({ key }) => key !== "at")
+        .map((spec) => [spec.key, control(spec, (value) => change(spec.key, value), say)]),
+    );
     const isBars = (each) => each.classList.contains("ex-spectrum");
     const elements = [...inputs.values()].map((each) => each.element);
-    const shelf = make("div", { class: "ex-controls" }, ...elements.filter(isBars),
-      make("div", { class: "ex-rest" }, ...elements.filter((each) => !isBars(each))));
-    const time = live ? liveBar({ live, state, report: (next) => { result = next; refresh(false); } })
-      : "at" in state ? timeBar({ at: () => state.at, go: (at) => change("at", at), rows: () => result.step.length }) : null;
+    const shelf = make(
+      "div",
+      { class: "ex-controls" },
+      ...elements.filter(isBars),
+      make("div", { class: "ex-rest" }, ...elements.filter((each) => !isBars(each))),
+    );
+    const time = live
+      ? liveBar({
+        live,
+        state,
+        report: (next) => {
+          result = next;
+          refresh(false);
+        },
+      })
+      : "at" in state
+      ? timeBar({
+        at: () => state.at,
+        go: (at) => change("at", at),
+        rows: () => result.step.length,
+      })
+      : null;
     const far = compute && inWorker("compute", extra, (found, of) => {
       if (found) [result, seen] = [found, of];
       refresh(!found);
     });
     const long = finite && inWorker("finite", null, (found) => hear(found ?? finite(state)));
-    const tries = compare({ controls, state: () => own(seen), drawing: () => drawing, restore: assume, changed: () => refresh(false) });
-    const guides = [guess, presets].map((each) => each(
-      { ask: model.get("guess"), list: model.get("presets") ?? [], first, state, hides, assume: turn }));
-    const run = (kernel ? model.get("finite") : finite) ? button("Run on finite data", ask, { class: "ex-run" }) : "";
-    const fold = button("", () => { shown = shown ? null : lead; unfold(); }, { class: "ex-fold" });
-    const more = button("", () => { small = !small; unfold(); }, { class: "ex-fold" });
-    const actions = make("div", { class: "ex-actions" }, run, ...tries.buttons, button("Reset", reset),
-      ...(kernel ? [] : [button("Copy link", () => copy()), choosing()]), button("Download CSV", save));
+    const tries = compare({
+      controls,
+      state: () => own(seen),
+      drawing: () => drawing,
+      restore: assume,
+      changed: () => refresh(false),
+    });
+    const guides = [guess, presets].map((each) =>
+      each(
+        {
+          ask: model.get("guess"),
+          list: model.get("presets") ?? [],
+          first,
+          state,
+          hides,
+          assume: turn,
+        },
+      )
+    );
+    const run = (kernel ? model.get("finite") : finite)
+      ? button("Run on finite data", ask, { class: "ex-run" })
+      : "";
+    const fold = button("", () => {
+      shown = shown ? null : lead;
+      unfold();
+    }, { class: "ex-fold" });
+    const more = button("", () => {
+      small = !small;
+      unfold();
+    }, { class: "ex-fold" });
+    const actions = make(
+      "div",
+      { class: "ex-actions" },
+      run,
+      ...tries.buttons,
+      button("Reset", reset),
+      ...(kernel ? [] : [button("Copy link", () => copy()), choosing()]),
+      button("Download CSV", save),
+    );
     // until a run is asked for, the picture that Python drew of one stands there too
     const still = live && el.querySelector("img");
-    const waits = make("figure", { class: "ex-still" }, make("div", { tabindex: 0, role: "group", "aria-label": "a recorded run" }, still || ""), make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."));
+    const waits = make(
+      "figure",
+      { class: "ex-still" },
+      make("div", { tabindex: 0, role: "group", "aria-label": "a recorded run" }, still || ""),
+      make("figcaption", {}, "Recorded in Python at the settings this explorer begins with."),
+    );
     const ruler = make("div", { class: "ex-ruler" });
-    const root = make("section", { class: "ex", "aria-label": title, "data-explorer": id },
-      ruler, notice, guides[0].element, guides[1].element, shelf, fold, ...(time ? [time.element] : []), guides[1].look, stage, waits, more, summary, tries.element, actions, copied);
+    const root = make(
+      "section",
+      { class: "ex", "aria-label": title, "data-explorer": id },
+      ruler,
+      notice,
+      guides[0].element,
+      guides[1].element,
+      shelf,
+      fold,
+      ...(time ? [time.element] : []),
+      guides[1].look,
+      stage,
+      waits,
+      more,
+      summary,
+      tries.element,
+      actions,
+      copied,
+    );
 
     // ---- state
     function change(key, value) {
@@ -121,7 +223,10 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       if (key === "at") {
         const { step } = result, last = step.length - 1, now = Math.round(state.at * last);
         time.pause();
-        let row = step.reduce((best, each, i) => (Math.abs(each - x) < Math.abs(step[best] - x) ? i : best), 0);
+        let row = step.reduce(
+          (best, each, i) => (Math.abs(each - x) < Math.abs(step[best] - x) ? i : best),
+          0,
+        );
         if (row === now) row = Math.min(last, Math.max(0, row + by));
         return change("at", row / last);
       }
@@ -142,9 +247,13 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     // What a link shows is all that is shown; of an explorer that is small at first, what was set elsewhere too.
     function unfold() {
       const set = (key) => shown === lead && String(state[key]) !== String(first[key]);
-      for (const [key, input] of inputs) input.element.hidden = shown !== null && !shown.includes(key) && !set(key);
+      for (const [key, input] of inputs) {
+        input.element.hidden = shown !== null && !shown.includes(key) && !set(key);
+      }
       fold.hidden = !lead.length || lesson();
-      for (const [each, few, what] of [[fold, shown !== null, "settings"], [more, small, "pictures"]]) {
+      for (
+        const [each, few, what] of [[fold, shown !== null, "settings"], [more, small, "pictures"]]
+      ) {
         each.textContent = `${few ? "All" : "Fewer"} ${what}`;
         each.setAttribute("aria-expanded", !few);
       }
@@ -161,7 +270,10 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     function redraw() {
       frame = 0;
       if (ended || !width) return;
-      if (live && reducedMotion() && result && !result.done && !stale && performance.now() - rested < STILL) return;
+      if (
+        live && reducedMotion() && result && !result.done && !stale &&
+        performance.now() - rested < STILL
+      ) return;
       rested = performance.now();
       const from = performance.now();
       if (stale && compute && !(result && effort(state) > HEAVY && far.ask(state))) {
@@ -172,24 +284,30 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       const asks = stale;
       stale = false;
       stage.setAttribute("aria-busy", Boolean(far?.waits()));
-      if (asks && far?.waits()) return;  // what is there stays until the answer comes
+      if (asks && far?.waits()) return; // what is there stays until the answer comes
       waits.hidden = !live || Boolean(result) || !still;
       if (result || live) present();
-      stage.getBoundingClientRect();  // layout belongs to what is measured
+      stage.getBoundingClientRect(); // layout belongs to what is measured
       const mark = `explorer ${id}`;
-      performance.clearMeasures(mark);  // whoever measures observes; kept, they would be as many as redraws
+      performance.clearMeasures(mark); // whoever measures observes; kept, they would be as many as redraws
       performance.measure(mark, { start: from });
     }
     function present() {
-      const row = result?.step && "at" in state ? Math.round(state.at * (result.step.length - 1)) : null;
+      const row = result?.step && "at" in state
+        ? Math.round(state.at * (result.step.length - 1))
+        : null;
       drawing = show(result, live ? state : { ...seen, at: state.at }, row);
       for (const { panel, ...series } of overlay) drawing.panels[panel].series.push(series);
-      for (const panel of drawing.panels) if (row !== null && panel.cursor === result.step[row]) panel.moves ??= "at";
+      for (const panel of drawing.panels) {
+        if (row !== null && panel.cursor === result.step[row]) panel.moves ??= "at";
+      }
       tries.add(drawing);
       for (const [key, input] of inputs) input.mark?.(result?.edge?.[key] ?? null);
       for (const [key, most] of Object.entries(drawing.offers ?? {})) inputs.get(key).offer(most);
-      for (const [key, value] of Object.entries(fits(state))) inputs.get(key).show(value, drawing.which?.[key]);
-      const seenAtFirst = drawing.panels[0].wide ? 1 : 2;  // what is seen of one that is small at first
+      for (const [key, value] of Object.entries(fits(state))) {
+        inputs.get(key).show(value, drawing.which?.[key]);
+      }
+      const seenAtFirst = drawing.panels[0].wide ? 1 : 2; // what is seen of one that is small at first
       more.hidden = !lead.length || drawing.panels.length <= seenAtFirst;
       while (pictures.length < drawing.panels.length) pictures.push(makePicture());
       const wide = width / unit, columns = wide < 620 ? 1 : 2;
@@ -200,7 +318,9 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
         if (!panel) return;
         if (picture.caption.textContent !== panel.title) picture.caption.textContent = panel.title;
         // one that would stand alone in its row has the row
-        const whole = columns === 2 && (panel.wide || (i % 2 === 0 && i === drawing.panels.length - 1 && !drawing.panels[0].wide));
+        const whole = columns === 2 &&
+          (panel.wide ||
+            (i % 2 === 0 && i === drawing.panels.length - 1 && !drawing.panels[0].wide));
         picture.figure.classList.toggle("ex-wide", Boolean(whole));
         const size = whole || columns === 1 ? wide : (wide - 20 / unit) / 2;
         const place = draw(picture.svg, panel, size, `ex-clip-${number}-${i}`, unit);
@@ -209,7 +329,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       looks.after();
       held.after();
       if (row !== null) time.show(result, row);
-      if (!far?.waits()) for (const each of guides) each.show(!live || Boolean(result?.done));
+      if (!far?.waits()) { for (const each of guides) each.show(!live || Boolean(result?.done)); }
       root.classList.toggle("ex-left", Boolean(drawing.note));
       // after a drag the last words, of a run that goes on some words now and then
       if (!live) clearTimeout(waiting);
@@ -217,13 +337,16 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       if (!summary.textContent) announce();
     }
     function makePicture() {
-      const caption = make("figcaption"), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      const caption = make("figcaption"),
+        svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
       const values = make("div", { class: "ex-values", hidden: true, "aria-hidden": "true" });
-      const frame = make("div", { class: "ex-frame" }, svg, values), figure = make("figure", {}, caption, frame);
+      const frame = make("div", { class: "ex-frame" }, svg, values),
+        figure = make("figure", {}, caption, frame);
       stage.append(figure);
       return { figure, caption, svg, values, frame, hands: [] };
     }
-    const held = handles({ root, stage, pictures, put }), looks = readout({ root, pictures, move, aim: held.aim });
+    const held = handles({ root, stage, pictures, put }),
+      looks = readout({ root, pictures, move, aim: held.aim });
     const announce = () => {
       clearTimeout(waiting);
       waiting = null;
@@ -236,7 +359,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     async function copy(keys = null) {
       const kept = lesson() ? shown : lead.length && (shown === null || !small) ? ["all"] : null;
       const link = location.href.split("#")[0] + encode(id, controls, own(state), keys ?? kept);
-      history.replaceState(history.state, "", link);  // what is seen is there again after a reload
+      history.replaceState(history.state, "", link); // what is seen is there again after a reload
       try {
         await navigator.clipboard.writeText(link);
         tell("The link is copied.");
@@ -246,15 +369,37 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
     }
     // a teacher's link, with some of the controls
     function choosing() {
-      const boxes = [...inputs.keys()].map((key) => [key, make("input", { type: "checkbox", "aria-label": `show ${specOf(key).label}` })]);
+      const boxes = [...inputs.keys()].map((
+        key,
+      ) => [key, make("input", { type: "checkbox", "aria-label": `show ${specOf(key).label}` })]);
       const label = ([key, box]) => make("label", {}, box, specOf(key).label);
       const chosen = () => boxes.filter(([, box]) => box.checked).map(([key]) => key);
-      return make("details", { class: "ex-lesson" }, make("summary", {}, "Link with fewer controls"),
-        make("div", { role: "group", "aria-label": "controls that the link shows" }, ...boxes.map(label),
-          button("Copy this link", () => (chosen().length ? copy(chosen()) : tell("Choose the controls that the link shows.")))));
+      return make(
+        "details",
+        { class: "ex-lesson" },
+        make("summary", {}, "Link with fewer controls"),
+        make(
+          "div",
+          { role: "group", "aria-label": "controls that the link shows" },
+          ...boxes.map(label),
+          button(
+            "Copy this link",
+            () => (chosen().length
+              ? copy(chosen())
+              : tell("Choose the controls that the link shows.")),
+          ),
+        ),
+      );
     }
     function save() {
-      downloadCsv({ name: id, title, controls, state: own(seen), pinned: tries.pinned(), panels: drawing.panels });
+      downloadCsv({
+        name: id,
+        title,
+        controls,
+        state: own(seen),
+        pinned: tries.pinned(),
+        panels: drawing.panels,
+      });
     }
 
     // ---- a run on finite data, here or in the kernel
@@ -262,7 +407,7 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
       run.disabled = true;
       say("Training on finite data …");
       if (kernel) model.send({ run: true });
-      else if (!long.ask(state)) setTimeout(() => hear(finite(state)), 30);  // the words above are painted before
+      else if (!long.ask(state)) setTimeout(() => hear(finite(state)), 30); // the words above are painted before
     }
     function hear(message) {
       run.disabled = false;
@@ -283,14 +428,20 @@ export function explorer({ name, compute, live, show, finite, fits = () => ({}),
 
     // ---- links: the one that the page was opened with, and those in its text
     function follow() {
-      const { state: given, shown: only, unfolded, wrong, note } = decode(location.hash, id, controls);
+      const { state: given, shown: only, unfolded, wrong, note } = decode(
+        location.hash,
+        id,
+        controls,
+      );
       if (wrong) {
         say(`${wrong}: here are the explorer's own settings.`);
         assume(first);
       }
       if (given) {
         say(note);
-        if (only || unfolded) [shown, small, home] = [only, lead.length > 0 && !unfolded, only ? given : first];
+        if (only || unfolded) {
+          [shown, small, home] = [only, lead.length > 0 && !unfolded, only ? given : first];
+        }
         unfold();
         time?.pause();
         turn(given);

@@ -10,14 +10,29 @@ export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)"
 export function timeBar({ at, go, rows, playing = () => {} }) {
   let timer = null, began = 0;
   const position = make("input", {
-    ...OWN_KEYS, type: "range", min: 0, step: 1, "aria-label": "time",
-    input: () => { pause(); go(position.valueAsNumber / position.max); },
+    ...OWN_KEYS,
+    type: "range",
+    min: 0,
+    step: 1,
+    "aria-label": "time",
+    input: () => {
+      pause();
+      go(position.valueAsNumber / position.max);
+    },
   });
   const clock = make("output", { class: "ex-clock", "aria-live": "off" });
   const play = button("Play", () => (timer ? pause() : start()));
-  const parts = [play, button("−", () => step(-1), { "aria-label": "one step back" }),
-    button("+", () => step(1), { "aria-label": "one step on" }), position, clock];
-  const label = () => { play.textContent = timer ? "Pause" : "Play"; playing(Boolean(timer)); };
+  const parts = [
+    play,
+    button("−", () => step(-1), { "aria-label": "one step back" }),
+    button("+", () => step(1), { "aria-label": "one step on" }),
+    position,
+    clock,
+  ];
+  const label = () => {
+    play.textContent = timer ? "Pause" : "Play";
+    playing(Boolean(timer));
+  };
   function pause() {
     clearTimeout(timer);
     timer = null;
@@ -59,13 +74,15 @@ export function liveBar({ live, state, report }) {
   let job = null, going = false, soon = null, last = null, run = 0;
   const clock = make("output", { class: "ex-clock", "aria-live": "off" });
   const play = button("Play", () => (going ? pause() : start()));
-  const label = () => { play.textContent = going ? "Pause" : "Play"; };
+  const label = () => {
+    play.textContent = going ? "Pause" : "Play";
+  };
   function begin() {
     job?.stop();
     last = null;
     const mine = ++run;
     job = live(state, (next) => {
-      if (mine !== run) return;  // of a worker that was stopped since
+      if (mine !== run) return; // of a worker that was stopped since
       last = next;
       if (next.done) going = false;
       clock.textContent = next.clock ?? "";
@@ -101,8 +118,19 @@ export function liveBar({ live, state, report }) {
     if (going) soon = setTimeout(start, 150);
   }
   return {
-    element: make("div", { class: "ex-time", role: "group", "aria-label": "time" },
-      play, button("+", step, { "aria-label": "one step on" }), clock),
-    pause, restart, show() {}, stop: () => { clearTimeout(soon); job?.stop(); },
+    element: make(
+      "div",
+      { class: "ex-time", role: "group", "aria-label": "time" },
+      play,
+      button("+", step, { "aria-label": "one step on" }),
+      clock,
+    ),
+    pause,
+    restart,
+    show() {},
+    stop: () => {
+      clearTimeout(soon);
+      job?.stop();
+    },
   };
 }

@@ -5,7 +5,9 @@
 
 // A worker that begins with main(what the explorer's module exports).
 export function startWorker(main) {
-  const address = URL.createObjectURL(new Blob([`${bundle}\n(${main})(bundle());`], { type: "text/javascript" }));
+  const address = URL.createObjectURL(
+    new Blob([`${bundle}\n(${main})(bundle());`], { type: "text/javascript" }),
+  );
   const made = new Worker(address);
   URL.revokeObjectURL(address);
   return made;
@@ -50,16 +52,19 @@ export function inWorker(name, given, hear) {
   return {
     ask(state) {
       if (asked) next = { ...state };
-      else
+      else {
         try {
           if (!refused && !hand) begin();
           if (hand) send(state);
         } catch {
           refused = true;
         }
+      }
       return !refused;
     },
-    forget() { [next, wanted] = [null, false]; },  // what is asked is answered to nobody
+    forget() {
+      [next, wanted] = [null, false];
+    }, // what is asked is answered to nobody
     waits: () => Boolean(asked && wanted) || next !== null,
     stop,
   };

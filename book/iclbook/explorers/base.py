@@ -21,6 +21,7 @@ from iclcore.files import write_whole
 from iclcore.history import thin
 
 WIDTH = 880  # of the static picture, in CSS pixels
+EXPLORERS: dict[str, type["Explorer"]] = {}  # by name; each class adds itself
 
 
 def whole(value: int, label: str, low: int, high: int) -> traitlets.Int:
@@ -99,6 +100,15 @@ class Explorer(anywidget.AnyWidget):
     lead = traitlets.List().tag(sync=True)
     finite = traitlets.Bool(False).tag(sync=True)
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in vars(cls):  # a base of several explorers has none
+            EXPLORERS[cls.name] = cls
+
+    @property
+    def _esm(self) -> str:
+        return bundle.widget(self.name)
+
     def __init__(self, **settings: Any) -> None:
         unknown = sorted(set(settings) - set(self.keys_moved()))
         if unknown:
@@ -171,6 +181,10 @@ class Explorer(anywidget.AnyWidget):
 
     def picture(self) -> Figure:
         """What is seen where scripts are off: the explorer's own settings, drawn by Python."""
+        raise NotImplementedError
+
+    def answer(self) -> int:
+        """Which answer to the guess is right, by computation at these settings: a test holds it to GUESS."""
         raise NotImplementedError
 
     def run_finite(self) -> tuple[list[dict], str]:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, position, preset, real
 from iclbook.explorers.start import start
 from iclbook.plot import style
@@ -44,7 +43,6 @@ class Front(Explorer):
         ),
         preset("large weights", "The waits are gone, and with them most of the stairs.", init=0.3),
     )
-    _esm = bundle.widget(name)
     init = real(0.03, "initial weights", 0.003, 0.3, log=True)
     at = position()
 
@@ -60,6 +58,17 @@ class Front(Explorer):
         task, model = self.task(), self.model(name)
         weights = start(model, task.eigenvectors, 1)
         return train(model, task, int(until / RATES[name]), RATES[name], start=weights)
+
+    def answer(self) -> int:
+        """By when half of the one drop, and half of the first stair, is done."""
+
+        def half(explorer: Front, name: str) -> float:
+            history, levels = explorer.history(name, 2000), theory.plateau_losses(self.task())
+            first = levels[[0, -1]] if name == "merged" else levels[:2]
+            return history.time[np.argmax(history.loss < first.mean())]
+
+        later = tuple(round(half(self, name) / half(Front(), name)) for name in RATES)
+        return [(1, 1), (10, 10), (1, 10)].index(later)
 
     @drawn
     def picture(self) -> Figure:

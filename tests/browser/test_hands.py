@@ -6,7 +6,8 @@ from conftest import close
 from pace import mostly_slow, slow
 from playwright.sync_api import expect
 
-from browser.seen import KINDS, drawing, frames, lines_of
+from browser.seen import drawing, frames, lines_of
+from iclbook.explorers import EXPLORERS
 from iclbook.explorers.start import start
 from iclcore import train
 
@@ -299,12 +300,12 @@ def test_pinned_curves_stay_and_say_what_differed(visit, site):
     assert page.locator("path.ex-pale, .ex-tried:visible").count() == 0
 
 
-ASKED = [name for name in KINDS if KINDS[name].GUESS and name != "softmax"]
+ASKED = [name for name in EXPLORERS if EXPLORERS[name].GUESS and name != "softmax"]
 
 
 @pytest.mark.parametrize("name", mostly_slow(ASKED, "rank_one", "task"))
 def test_an_answer_shows_once_it_was_guessed_and_moved_to(visit, site, name):
-    ask = KINDS[name].GUESS
+    ask = EXPLORERS[name].GUESS
     page = visit(f"{site.as_uri()}/{name}.html", whole=False)
     assert ask["why"] not in page.locator("body").inner_text()
     wrong = (ask["right"] + 1) % len(ask["answers"])
@@ -316,7 +317,7 @@ def test_an_answer_shows_once_it_was_guessed_and_moved_to(visit, site, name):
     assert (
         page.locator(".ex-answer").inner_text().startswith(f"No: {ask['answers'][ask['right']]}.")
     )
-    for preset in KINDS[name].PRESETS:
+    for preset in EXPLORERS[name].PRESETS:
         page.get_by_role("button", name=preset["name"], exact=True).click()
         page.locator(".ex-look", has_text=preset["look"]).wait_for()
 
@@ -469,9 +470,9 @@ def test_a_run_on_finite_data_is_pythons(visit, site, name):
     page.locator(".ex-notice", has_text="Trained here on 2,000 drawn sequences").wait_for()
     frames(page)
     step, loss = lines_of(page)["Loss", "P = 2,000"]
-    explorer = KINDS[name](steps=500, context=9)
+    explorer = EXPLORERS[name](steps=500, context=9)
     values, settings = list(explorer.eigenvalues), {"seed": explorer.seed, "context": 9}
-    data = KINDS["softmax"](eigenvalues=values, **settings).sample(2000)
+    data = EXPLORERS["softmax"](eigenvalues=values, **settings).sample(2000)
     own = start(explorer.model(), np.eye(len(values)), explorer.seed)
     history = train(explorer.model(), data, 500, explorer.lr, start=own)
     kept = step < 500

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from conftest import close
 
-from browser.seen import KINDS, REST
+from browser.seen import REST
+from iclbook.explorers import EXPLORERS
 
 # each control but the learning rate to places beside its own, and what is drawn then, as the page exports
 # it; past the edge of stability rounding grows, and an engine's Math has its own
@@ -88,7 +89,7 @@ def taken_apart(text):
     return words, np.array(numbers)
 
 
-@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("name", sorted(EXPLORERS))
 def test_another_browser_draws_what_chromium_draws(visit, pages, other, name):
     address = f"{pages.as_uri()}/{name}.html#{SHORT.get(name, '')}"
     page = visit(address, viewport={"width": 1280, "height": 900})

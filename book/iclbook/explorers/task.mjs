@@ -4,7 +4,7 @@
 // in the directions it has learned.
 
 import { count, format } from "./ui/chart.mjs";
-import { moved, triples } from "./ui/controls.mjs";
+import { triples, withPoint } from "./ui/values.mjs";
 import { normals } from "./maths/engine.mjs";
 import { axis } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";
@@ -27,21 +27,23 @@ export function draw({ eigenvalues, noise, seed, moved: byHand = [] }) {
   return { w, context: rows.slice(0, LONGEST), queries: rows.slice(LONGEST) };
 }
 
-// A symmetric positive system by Cholesky.
+// A symmetric positive system by Cholesky. Where a moved example leaves it singular, a pivot is 0 and
+// so is that weight, as in the smallest solution.
 function solve(a, b) {
   const n = b.length, l = a.map((row) => [...row]), x = [...b];
+  const over = (value, pivot) => (pivot > 0 ? value / pivot : 0);
   for (let i = 0; i < n; i++) {
     for (let j = 0; j <= i; j++) {
       let s = l[i][j];
       for (let k = 0; k < j; k++) s -= l[i][k] * l[j][k];
-      l[i][j] = i === j ? Math.sqrt(s) : s / l[j][j];
+      l[i][j] = i === j ? Math.sqrt(Math.max(0, s)) : over(s, l[j][j]);
     }
     for (let k = 0; k < i; k++) x[i] -= l[i][k] * x[k];
-    x[i] /= l[i][i];
+    x[i] = over(x[i], l[i][i]);
   }
   for (let i = n - 1; i >= 0; i--) {
     for (let k = i + 1; k < n; k++) x[i] -= l[k][i] * x[k];
-    x[i] /= l[i][i];
+    x[i] = over(x[i], l[i][i]);
   }
   return x;
 }
@@ -158,7 +160,7 @@ function along(order, { w, context }, now, names, { examples, eigenvalues, moved
       x: each.x[first],
       y: each.y,
       color: "ink",
-      to: (to, label) => ({ moved: moved(byHand, n + 1, to, label) }),
+      to: (to, label) => ({ moved: withPoint(byHand, n + 1, to, label) }),
     })),
   };
 }
@@ -281,4 +283,5 @@ export function show({ w, context, queries, all, order, errors, expected }, stat
   };
 }
 
-export const render = explorer({ name: "task", compute, show, fits });
+const points = { min: [1, -3, -30], max: [LONGEST, 3, 30] };
+export const render = explorer({ name: "task", compute, show, fits, points });

@@ -1,12 +1,14 @@
 // Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
 
 import { format } from "./ui/chart.mjs";
-import { moved, triples } from "./ui/controls.mjs";
+import { triples, withPoint } from "./ui/values.mjs";
 import { normals } from "./maths/engine.mjs";
 import { flow, multiTask, oneHead } from "./maths/multihead.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
-const TIMES = 120;
+const TIMES = 120, MOST = 5; // recorded times, and the most heads and tasks
+const OMEGA = { label: "ω", min: 0.002, max: 1, log: true };
+const MU = { label: "μ", min: 0.005, max: 10, log: true }; // what decays further leaves the picture
 
 // A start that leans head i to task i (μ is 1 + lean times as large there), each number times a random one.
 export function begin({ heads, tasks, spread, lean, seed, moved: byHand = [] }) {
@@ -55,8 +57,8 @@ function plane(path, owner, { heads, tasks, moved: byHand }, row) {
   return {
     title: "From start to end; drag a start",
     plane: true,
-    x: { label: "ω", min: 0.002, max: 1, log: true },
-    y: { label: "μ", min: 0.005, max: 10, log: true }, // what decays further leaves it
+    x: OMEGA,
+    y: MU,
     series: [
       ...ways.map((each) => ({ ...each, label: false })).sort((a, b) => a.own - b.own),
       {
@@ -75,7 +77,7 @@ function plane(path, owner, { heads, tasks, moved: byHand }, row) {
       color,
       x: x[0],
       y: y[0],
-      to: (omega, mu) => ({ moved: moved(byHand, code, omega, mu) }),
+      to: (omega, mu) => ({ moved: withPoint(byHand, code, omega, mu) }),
     })),
   };
 }
@@ -242,4 +244,5 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
   };
 }
 
-export const render = explorer({ name: "task_allocation", compute, show, fits, effort });
+const points = { min: [11, OMEGA.min, MU.min], max: [11 * MOST, OMEGA.max, MU.max] };
+export const render = explorer({ name: "task_allocation", compute, show, fits, effort, points });

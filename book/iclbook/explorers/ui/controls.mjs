@@ -4,7 +4,7 @@
 // traits; `say` tells the reader of a number that had to be held to it. `edge` is a value past which words warn.
 
 import { format, subscript } from "./chart.mjs";
-import { hold } from "./links.mjs";
+import { clamp } from "./values.mjs";
 
 // A number that no other explorer of the page has: each comes with these modules of its own.
 export const unique = () => (globalThis.explorersMade = (globalThis.explorersMade ?? 0) + 1);
@@ -46,7 +46,7 @@ function slider(spec, set, say = () => {}) {
     ...(log ? { min: 0, max: places, step: 1 } : { min, max, step: grain }),
     input: () => {
       // the handle stays where it is, on its own grid, even where the value is rounded
-      const value = hold(spec, round(valueAt(range.valueAsNumber)));
+      const value = clamp(spec, round(valueAt(range.valueAsNumber)));
       write(value);
       set(value);
     },
@@ -68,7 +68,7 @@ function slider(spec, set, say = () => {}) {
     step: log ? "any" : grain,
     "aria-label": `${label}, number`,
     change: () => {
-      const given = field.valueAsNumber, value = hold(spec, given);
+      const given = field.valueAsNumber, value = clamp(spec, given);
       if (value === null) {
         say(
           `${label} takes a number from ${format(min)} to ${format(max)}: it stays at ${
@@ -175,7 +175,7 @@ function spectrum(spec, set, say = () => {}) {
   // the scale may grow with a bar that is moved, and does not shrink under the hand
   const move = (d, value) => {
     chosen = d;
-    change(values.with(d, hold({ type: "real", min, max }, Number(value.toFixed(3)))), full);
+    change(values.with(d, clamp({ type: "real", min, max }, Number(value.toFixed(3)))), full);
   };
   const plot = make("div", { class: "ex-bars", role: "group", "aria-label": label });
   const names = [...Object.keys(LAWS), own];
@@ -261,7 +261,7 @@ function spectrum(spec, set, say = () => {}) {
     step: 0.01,
     "aria-label": "eigenvalue, number",
     change: () => {
-      const value = hold({ type: "real", min, max }, field.valueAsNumber);
+      const value = clamp({ type: "real", min, max }, field.valueAsNumber);
       say(
         value === field.valueAsNumber
           ? ""
@@ -337,15 +337,6 @@ function points({ label }, set) {
     show,
   };
 }
-
-// Which point, x and y, of each that was moved.
-export const triples = (list) =>
-  Array.from({ length: list.length / 3 }, (_, i) => list.slice(3 * i, 3 * i + 3));
-
-// The points with one of them moved.
-export const moved = (list, which, x, y) =>
-  [...triples(list).filter(([each]) => each !== which), [which, x, y]].sort(([a], [b]) => a - b)
-    .flat().map((each) => Number(each.toPrecision(3)));
 
 export const control = (spec, set, say) =>
   ({ choice, spectrum, points }[spec.type] ?? slider)(spec, set, say);

@@ -1,50 +1,48 @@
-// The whole state of an explorer in a link's hash, and back: #rank_one?v=1&heads=5&…&check=1a2b3c4d
+// @ts-check
+// The settings of an explorer in a link, and back: #rank_one?v=1&heads=5&…&check=1a2b3c4d
 //
-// The check makes a hash that was cut on its way known as such, wherever it was cut. `show=init,heads` leaves
-// only these controls on the page, `show=all` unfolds an explorer that is small at first. A link in a chapter's
-// words is written by hand, without version and check, and names what it changes of the explorer's own settings:
-// #rank_one?init=0.01
+// The checksum shows when a link was cut short on its way. `show=init,heads` leaves only these
+// controls on the page; `show=all` shows all of an explorer that shows few at first. The links in the
+// text of a chapter are written by hand. They have no version and no checksum, and name only what
+// they change: #rank_one?init=0.01
 
-const VERSION = 1; // of what the settings mean: where a link is of another, the reader is told
+import { button, make } from "./controls.mjs";
+import { clamp, same } from "./values.mjs";
 
-const check = (text) => {
+/** @import { Control, Settings } from "../types.d.ts" */
+
+// The version of what the settings mean. A link of another version still opens, with a notice.
+const VERSION = 1;
+
+function checksum(text) {
   let hash = 0x811c9dc5; // FNV-1a
-  for (const each of text) hash = Math.imul(hash ^ each.codePointAt(0), 0x01000193) >>> 0;
+  for (const letter of text) hash = Math.imul(hash ^ letter.codePointAt(0), 0x01000193) >>> 0;
   return hash.toString(16).padStart(8, "0");
-};
-
-export function encode(name, controls, state, shown = null) {
-  const settings = controls.map(({ key }) => `${key}=${[state[key]].flat().join(",")}`);
-  const body = `${name}?${
-    [`v=${VERSION}`, ...settings, ...(shown ? [`show=${shown.join(",")}`] : [])].join("&")
-  }`;
-  return `#${body}&check=${check(body)}`;
 }
 
-// A value held to what its control takes; `null` if it is nothing of the kind.
-export function hold({ type, min, max, least, most, options }, value) {
-  if (type === "choice") return options.includes(value) ? value : null;
-  if (type === "spectrum") {
-    const held = Array.isArray(value)
-      ? value.map((each) => hold({ type: "real", min, max }, each))
-      : [];
-    return held.length < least || held.length > most || held.includes(null) ? null : held;
-  }
-  if (type === "points") {
-    return Array.isArray(value) && value.length % 3 === 0 && value.length <= 3 * most &&
-        value.every(Number.isFinite)
-      ? value
-      : null;
-  }
-  if (typeof value !== "number" || !Number.isFinite(value)) return null;
-  return Math.min(max, Math.max(min, type === "whole" ? Math.round(value) : value));
+/**
+ * The part of a link from # on.
+ * @param {string} name @param {Control[]} controls @param {Settings} settings
+ * @param {string[] | null} shown what `show` says
+ */
+export function encode(name, controls, settings, shown = null) {
+  const pairs = controls.map(({ key }) => `${key}=${[settings[key]].flat().join(",")}`);
+  const show = shown ? [`show=${shown.join(",")}`] : [];
+  const body = `${name}?${[`v=${VERSION}`, ...pairs, ...show].join("&")}`;
+  return `#${body}&check=${checksum(body)}`;
 }
 
-const same = (a, b) => String(a) === String(b);
 const number = (text) => (/^-?[\d.]+(e[-+]?\d+)?$/.test(text) ? Number(text) : NaN);
 
-// An anchor's name may be written with escapes; what is no such name stays as it is.
-function plain(text) {
+/** The value that a link's text gives for a control, before it is checked. */
+function parse(/** @type {Control} */ { type, options }, text) {
+  if (type === "choice") return options.find((option) => same(option, text));
+  if (type === "points") return text.split(",").filter(Boolean).map(number);
+  return type === "spectrum" ? text.split(",").map(number) : number(text);
+}
+
+/** A link may write the name of an anchor with escapes. Text that is no such name stays as it is. */
+function unescaped(text) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -52,58 +50,112 @@ function plain(text) {
   }
 }
 
-// { state, shown, note } or { wrong: why }, or {} where the hash is none of this explorer's business.
+/** Whether what is not this explorer's link is another explorer's, or an anchor of the page. */
+function leadsElsewhere(text, owner) {
+  return document.getElementById(text) || document.getElementById(unescaped(text)) ||
+    document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
+}
+
+const older = "The link was made by another version of this explorer: what both know is set.";
+
+/**
+ * What a link asks of this explorer: { state, shown, all, note }, { wrong: why }, or {} if it asks
+ * nothing. A value is refused if the control would not take it as it is.
+ * @param {string} hash @param {string} name @param {Control[]} controls
+ * @returns {{ state?: Settings, shown?: string[] | null, all?: boolean, note?: string, wrong?: string }}
+ */
 export function decode(hash, name, controls) {
   const text = hash.replace(/^#/, "");
-  if (!text) return {};
   const [owner] = text.split("?");
+  if (!text) return {};
   if (owner !== name) {
-    const known = document.getElementById(text) || document.getElementById(plain(text)) ||
-      document.querySelector(`[data-explorer="${CSS.escape(owner)}"]`);
-    return known ? {} : { wrong: "The address names nothing on this page" };
+    return leadsElsewhere(text, owner) ? {} : { wrong: "The address names nothing on this page" };
   }
   const copied = text.startsWith(`${owner}?v=`);
-  const [, whole, sign] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];
-  if (copied && (!whole || check(whole) !== sign)) return { wrong: "The link is not whole" };
-  const given = new Map(
-    (whole ?? text).slice(owner.length + 1).split("&").filter(Boolean).map((each) =>
-      each.split("=")
-    ),
-  );
-  const older = copied && Number(given.get("v")) !== VERSION;
-  const names = ["v", "show", ...controls.map(({ key }) => key)],
-    odd = [...given.keys()].find((key) => !names.includes(key));
-  if (odd !== undefined && !older) {
-    return { wrong: `The link names a setting that this explorer has not, ${plain(odd)}` };
+  const [, body, sum] = text.match(/^(.*)&check=([0-9a-f]{8})$/) ?? [];
+  if (copied && (!body || checksum(body) !== sum)) return { wrong: "The link is not whole" };
+  const pairs = (body ?? text).slice(owner.length + 1).split("&").filter(Boolean);
+  const given = new Map(pairs.map((pair) => /** @type {[string, string]} */ (pair.split("="))));
+  const otherVersion = copied && Number(given.get("v")) !== VERSION;
+  const keys = controls.map(({ key }) => key);
+  const unknown = [...given.keys()].find((key) => !["v", "show", ...keys].includes(key));
+  if (unknown !== undefined && !otherVersion) {
+    return { wrong: `The link names a setting that this explorer has not, ${unescaped(unknown)}` };
   }
   const state = {};
   for (const control of controls) {
     const raw = given.get(control.key);
-    const value = raw === undefined
-      ? control.value
-      : control.type === "choice"
-      ? control.options.find((each) => same(each, raw))
-      : control.type === "points"
-      ? raw.split(",").filter(Boolean).map(number)
-      : control.type === "spectrum"
-      ? raw.split(",").map(number)
-      : number(raw);
-    state[control.key] = hold(control, value);
+    const value = raw === undefined ? control.value : parse(control, raw);
+    state[control.key] = clamp(control, value);
     if (state[control.key] === null || !same(state[control.key], value)) {
       return { wrong: `The link's ${control.label} is not one that can be set` };
     }
   }
-  const all = given.get("show") === "all",
-    shown = all ? null : given.get("show")?.split(",") ?? null;
-  if (shown?.some((key) => !names.slice(2).includes(key))) {
+  const all = given.get("show") === "all";
+  const shown = all ? null : given.get("show")?.split(",") ?? null;
+  if (shown?.some((key) => !keys.includes(key))) {
     return { wrong: "The link would show a control that is not there" };
   }
-  return {
-    state,
-    shown,
-    unfolded: all,
-    note: older
-      ? "The link was made by another version of this explorer: what both know is set."
-      : "",
+  return { state, shown, all, note: otherVersion ? older : "" };
+}
+
+/**
+ * Calls `open` with what the page's address asks of an explorer: now, whenever the address changes,
+ * and when the link that is already in the address is followed again. Returns how to stop.
+ * @param {string} name @param {Control[]} controls
+ * @param {(asked: ReturnType<typeof decode>) => void} open
+ */
+export function followLinks(name, controls, open) {
+  const follow = () => open(decode(location.hash, name, controls));
+  const followAgain = (event) => {
+    const link = event.target.closest?.("a[href^='#']");
+    if (link && link.getAttribute("href") === location.hash) follow();
   };
+  follow();
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", followAgain);
+  return () => {
+    removeEventListener("hashchange", follow);
+    document.removeEventListener("click", followAgain);
+  };
+}
+
+/**
+ * The buttons that copy a link, and the line that says so. `link(keys)` is the whole link; with keys,
+ * one for a class, that shows only these controls.
+ * @param {Control[]} controls @param {(keys?: string[]) => string} link
+ */
+export function linkButtons(controls, link) {
+  const status = make("p", { class: "ex-copied", role: "status" });
+  async function copy(keys) {
+    const text = link(keys);
+    history.replaceState(history.state, "", text); // so that a reload shows the same again
+    try {
+      await navigator.clipboard.writeText(text);
+      status.textContent = "The link is copied.";
+    } catch {
+      status.textContent = `The link: ${text}`;
+    }
+  }
+  const boxes = controls.map(({ key, label }) => ({
+    key,
+    label,
+    box: /** @type {HTMLInputElement} */ (
+      make("input", { type: "checkbox", "aria-label": `show ${label}` })
+    ),
+  }));
+  function copyChosen() {
+    const chosen = boxes.filter(({ box }) => box.checked).map(({ key }) => key);
+    if (chosen.length) copy(chosen);
+    else status.textContent = "Choose the controls that the link shows.";
+  }
+  const choice = make(
+    "div",
+    { role: "group", "aria-label": "controls that the link shows" },
+    ...boxes.map(({ label, box }) => make("label", {}, box, label)),
+    button("Copy this link", copyChosen),
+  );
+  const fewer = make("details", { class: "ex-lesson" });
+  fewer.append(make("summary", {}, "Link with fewer controls"), choice);
+  return { elements: [button("Copy link", () => copy()), fewer], status };
 }

@@ -59,6 +59,7 @@ export function timeBar({ at, go, rows, playing = () => {} }) {
   return {
     element: make("div", { class: "ex-time", role: "group", "aria-label": "time" }, ...parts),
     pause,
+    stop: pause,
     show: ({ step: steps, unit = "step" }, row) => {
       position.max = steps.length - 1;
       position.value = row;

@@ -1,71 +1,84 @@
-// Work away from the page's thread. A page on disk may load no other file, so a worker is made of the
-// text of the function that all modules stand in (bundle.py).
+// @ts-check
+// Work in a worker, so that the page goes on meanwhile. A page opened from disk may load no other
+// file, so a worker is made of the text of the function that all modules stand in (bundle.py).
 
-/* global bundle */
+/** @import { Settings } from "../types.d.ts" */
 
-// A worker that begins with main(what the explorer's module exports).
+/** A worker that begins with main(what the explorer's module exports). */
 export function startWorker(main) {
-  const address = URL.createObjectURL(
-    new Blob([`${bundle}\n(${main})(bundle());`], { type: "text/javascript" }),
-  );
-  const made = new Worker(address);
+  // @ts-ignore: the function around all modules
+  const text = `${bundle}\n(${main})(bundle());`;
+  const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const worker = new Worker(address);
   URL.revokeObjectURL(address);
-  return made;
+  return worker;
 }
 
-const serve = (all) => {
-  let shared = null;
+/** What the worker does: first it is given data, then it answers questions about settings. */
+const serve = (exported) => {
+  let data = null;
   onmessage = ({ data: { name, state, given } }) => {
-    if (name) postMessage(all[name](state, shared));
-    else shared = given;
+    if (name) postMessage(exported[name](state, data));
+    else data = given;
   };
 };
 
-// `ask(state)` has the module's function `name` answer hear(result, state); while it is at work only the newest
-// question is kept. It says false, and an answer that fails is null, where the browser refuses a worker.
-export function inWorker(name, given, hear) {
-  let hand = null, asked = null, next = null, wanted = true, refused = false;
-  const send = (state) => {
-    [asked, wanted] = [{ ...state }, true];
-    hand.postMessage({ name, state: asked });
-  };
+/**
+ * Has a worker call the function `name` of the explorer's module and answer with
+ * receive(result, settings). While it works, only the newest question is kept. If the browser refuses
+ * a worker, `ask` returns false, and a question that fails is answered with null.
+ * @param {string} name @param {any} given data for the function, after the settings
+ * @param {(result: any, state?: Settings) => void} receive
+ */
+export function inWorker(name, given, receive) {
+  /** @type {Worker | null} */
+  let worker = null;
+  /** @type {Settings | null} */
+  let asked = null, next = null;
+  let isWanted = true, isRefused = false;
+  function send(state) {
+    asked = { ...state };
+    isWanted = true;
+    worker.postMessage({ name, state: asked });
+  }
   function begin() {
-    hand = startWorker(serve);
-    hand.onerror = () => {
+    worker = startWorker(serve);
+    worker.onerror = () => {
       stop();
-      refused = true;
-      hear(null);
+      isRefused = true;
+      receive(null);
     };
-    hand.onmessage = ({ data }) => {
-      const of = asked, now = wanted;
+    worker.onmessage = ({ data }) => {
+      const state = asked, wanted = isWanted;
       asked = null;
       if (next) send(next);
       next = null;
-      if (now) hear(data, of);
+      if (wanted) receive(data, state);
     };
-    hand.postMessage({ given });
+    worker.postMessage({ given });
+  }
+  function ask(state) {
+    if (asked) {
+      next = { ...state };
+      return !isRefused;
+    }
+    try {
+      if (!isRefused && !worker) begin();
+      if (worker) send(state);
+    } catch {
+      isRefused = true;
+    }
+    return !isRefused;
   }
   function stop() {
-    hand?.terminate();
-    hand = asked = next = null;
+    worker?.terminate();
+    worker = asked = next = null;
   }
-  return {
-    ask(state) {
-      if (asked) next = { ...state };
-      else {
-        try {
-          if (!refused && !hand) begin();
-          if (hand) send(state);
-        } catch {
-          refused = true;
-        }
-      }
-      return !refused;
-    },
-    forget() {
-      [next, wanted] = [null, false];
-    }, // what is asked is answered to nobody
-    waits: () => Boolean(asked && wanted) || next !== null,
-    stop,
-  };
+  /** Drops the answer to a question that is no longer of interest. */
+  function forget() {
+    next = null;
+    isWanted = false;
+  }
+  const isBusy = () => Boolean(asked && isWanted) || next !== null;
+  return { ask, forget, isBusy, stop };
 }

@@ -18,6 +18,16 @@ REST = """async () => {
 LAID_OUT = """() => new Promise((done) =>
     new ResizeObserver(() => done()).observe(document.body))"""
 
+# Once the page has drawn what came before, it follows a link in its own address and draws what comes of it.
+FOLLOW = """async (link) => {
+    const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    await drawn();
+    document.querySelector(".ex-notice").textContent = "";
+    const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+    location.hash = link;
+    await changed;
+    await drawn(); }"""
+
 
 def frames(page):
     page.evaluate(REST)

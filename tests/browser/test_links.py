@@ -6,8 +6,8 @@ import re
 import pytest
 from pace import mostly_slow
 
-from browser.seen import KINDS, drawing, frames
-from browser.test_explorers import FOLLOW
+from browser.seen import FOLLOW, drawing, frames
+from iclbook.explorers import EXPLORERS
 
 ODD = ["", "0", "-1", "1e9", "NaN", "Infinity", "null", "[]", "%", "__proto__", "1,2,3", "1e-320",
        "<b>x</b>", "0x10", "9" * 400, "1;2", "constructor", "1.5", "%22%3E"]  # fmt: skip
@@ -32,10 +32,10 @@ def link(rng: random.Random, name: str, controls: list[dict]) -> str:
     return f"{name}?" + "&".join(pairs) + rng.choice(OTHERS)
 
 
-@pytest.mark.parametrize("name", mostly_slow(sorted(KINDS), "task", "task_allocation"))
+@pytest.mark.parametrize("name", mostly_slow(sorted(EXPLORERS), "task", "task_allocation"))
 def test_no_link_breaks_an_explorer(name, visit, served):
     rng, page = random.Random(name), visit(f"{served}/{name}.html")
-    first, controls = drawing(page), KINDS[name]().controls
+    first, controls = drawing(page), EXPLORERS[name]().controls
     for moved in ("1,1e300,1e9", "0.5,1,1", "11,2,-1e300"):
         page.evaluate(FOLLOW, f"{name}?moved={moved}")
         assert page.locator(".ex-notice").inner_text().startswith("The link")

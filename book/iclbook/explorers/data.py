@@ -33,7 +33,7 @@ LONGEST, QUERIES = 40, 24  # examples of a context, and queries put to it
 
 
 class Task(Explorer):
-    """One context, and what least squares, ridge, principal components and attention make of it."""
+    """One context, answered by least squares, ridge, principal components and attention."""
 
     name = "task"
     heading = "A context, and four ways to answer"
@@ -86,7 +86,7 @@ class Task(Explorer):
         return w, x, y
 
     def errors(self, examples: int) -> np.ndarray:
-        """Of least squares, ridge and attention at a query, after so many examples of this context."""
+        """The errors of least squares, ridge and attention at a query, after so many examples."""
         w, x, y = self.context()
         x, y, values = x[:examples], y[:examples], np.array(self.eigenvalues)
         task = RegressionTask(dim=len(values), context=examples, spectrum=tuple(values))
@@ -139,10 +139,10 @@ class Task(Explorer):
 
 
 class InWeight(Explorer):
-    """The published in-weight run with its mixture moved continuously.
+    """The published in-weight run with any share of in-context sequences.
 
-    Its data are the published draws at seed 10 and share 0.6, of which 3,000 sequences have tasks
-    of their own and 2,000 share one: at 0.6 the moments are those of the published training set.
+    Its data are the published draws at seed 10 and share 0.6: 3,000 sequences with tasks of their own and
+    2,000 that share one. So at 0.6 the moments are those of the published training set.
     """
 
     name = "in_weight"
@@ -258,23 +258,19 @@ class InWeight(Explorer):
 
 
 def wide(data: Sequences) -> Sequences:
-    """In float64, where the page computes."""
+    """In float64, as the page computes."""
     return Sequences(data.x.astype(float), data.y.astype(float), every_length=data.every_length)
 
 
 def single(moments: Moments) -> Moments:
-    """Rounded to float32, as the draws are, and as a page holds it."""
+    """Rounded to float32, as the draws are, and as a page gets them."""
     gram, cross = (each.astype(np.float32).astype(float) for each in (moments.gram, moments.cross))
     return replace(moments, gram=gram, cross=cross, power=float(np.float32(moments.power)))
 
 
 def pack(moments: Moments) -> dict[str, str]:
-    """gram's lower triangle, cross and power for a page: 10 KB for 60 features."""
+    """For a page, gram's lower triangle, cross and power as base64 of little-endian float32: 10 KB."""
     lower = moments.gram[np.tril_indices(len(moments.gram))]
     parts = {"gram": lower, "cross": moments.cross[0], "power": np.array([moments.power])}
-    return {name: float32(each) for name, each in parts.items()}
-
-
-def float32(numbers: np.ndarray) -> str:
-    """``float32:`` and base64 of little-endian float32."""
-    return "float32:" + base64.b64encode(numbers.astype("<f4").tobytes()).decode()
+    encoded = {name: base64.b64encode(each.astype("<f4").tobytes()) for name, each in parts.items()}
+    return {name: f"float32:{each.decode()}" for name, each in encoded.items()}

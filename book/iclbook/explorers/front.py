@@ -13,10 +13,8 @@ from iclcore.task import RegressionTask
 from iclcore.trainer import train
 
 UNTIL = 1e5  # the axis of time ends there
-RATES = {
-    "merged": 0.1,
-    "separate": 0.4,
-}  # learning rates; the edge of stability is at .158 and .407
+# learning rates, below the edges of stability at .158 and .407
+RATES = {"merged": 0.1, "separate": 0.4}
 
 
 class Front(Explorer):
@@ -60,7 +58,7 @@ class Front(Explorer):
         return train(model, task, int(until / RATES[name]), RATES[name], start=weights)
 
     def answer(self) -> int:
-        """By when half of the one drop, and half of the first stair, is done."""
+        """Compares the times at which half of the merged drop and of the first stair are done."""
 
         def half(explorer: Front, name: str) -> float:
             history, levels = explorer.history(name, 2000), theory.plateau_losses(self.task())

@@ -96,15 +96,13 @@ class Softmax(Explorer):
         return train(model, self.data(), self.steps, self.lr, start=weights, engine=engine)
 
     def answer(self) -> int:
-        """By when a tenth of the loss is gone."""
+        """Compares the steps at which a tenth of the loss is gone."""
 
         def first(explorer: Softmax, softmax: bool) -> int:
             loss = explorer.history(softmax).loss
             return np.argmax(loss < 0.9 * loss[0])
 
-        later = tuple(
-            round(first(self, softmax) / first(Softmax(), softmax)) for softmax in (True, False)
-        )
+        later = tuple(round(first(self, each) / first(Softmax(), each)) for each in (True, False))
         return [(10, 10), (2, 10), (10, 2)].index(later)
 
     def run_finite(self) -> tuple[list[dict], str]:

@@ -37,13 +37,13 @@ class TwoPapers(Explorer):
         preset(
             "softmax",
             "Every head averages from the start: later steps, one sharpness for all, a higher end.",
-            share=1.0,
+            share=1.0
         ),
         preset(
             "long contexts",
             "With ten times as many examples both ends are low: softmax's is e times as high.",
             share=1.0,
-            context=600,
+            context=600
         ),
     )  # fmt: skip
     share = real(0.0, "share of softmax", 0, 1, step=0.01)

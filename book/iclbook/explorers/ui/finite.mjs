@@ -7,21 +7,19 @@ import { inWorker } from "./worker.mjs";
 /** @import { Finite, Model, Settings } from "../types.d.ts" */
 
 /**
- * With a kernel the kernel trains, otherwise a worker of the page, or the page itself if the browser
- * refuses a worker. `say` tells the reader how it goes; `changed` is called when there are curves.
+ * A worker of the page trains, or the page itself if the browser refuses a worker. Where the module has
+ * no `finite`, a kernel trains. `say` tells the reader how it goes; `changed` is called when there are curves.
  * @param {{ model: Model, finite?: (state: Settings) => Finite, values: Settings,
  *   say: (words: string) => void, changed: () => void }} explorer
  */
 export function createFiniteRun({ model, finite, values, say, changed }) {
-  const kernel = typeof model.send === "function";
+  const kernel = !finite && typeof model.send === "function" && model.get("finite");
   /** @type {Finite["overlay"]} */
   let overlay = [];
   const worker = finite
     ? inWorker("finite", null, (found) => receive(found ?? finite(values)))
     : null;
-  const run = (kernel ? model.get("finite") : finite)
-    ? button("Run on finite data", start, { class: "ex-run" })
-    : null;
+  const run = (finite || kernel) ? button("Run on finite data", start, { class: "ex-run" }) : null;
 
   function start() {
     run.disabled = true;

@@ -1,6 +1,6 @@
 // A trained head on other lengths, at other sharpness, on other targets.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { atLength, participation } from "./maths/risks.mjs";
 import { explorer } from "./ui/explorer.mjs";
 

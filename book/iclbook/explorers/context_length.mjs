@@ -1,6 +1,6 @@
 // Trained on contexts of one length, or of every length up to it; tested on others.
 
-import { count, format } from "./ui/chart.mjs";
+import { count, format } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import { passes } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";

@@ -3,7 +3,7 @@
 // The axis is logarithmic, so that what waits for a fixed time and what waits in proportion to
 // 1/init can be seen together; runs are recorded as densely everywhere on it.
 
-import { format, subscript } from "./ui/chart.mjs";
+import { format, subscript } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { plateaus, population } from "./maths/theory.mjs";

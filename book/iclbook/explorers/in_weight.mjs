@@ -2,7 +2,7 @@
 //
 // The moments of both kinds come from Python with the page; those of a mixture are their weighted mean.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { start } from "./maths/engine.mjs";
 import {
   byHead,

@@ -1,6 +1,6 @@
 // Separate key and query of rank R: a head learns R eigenvectors before the next long plateau.
 
-import { count, format, subscript } from "./ui/chart.mjs";
+import { count, format, subscript } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import {
   axis,

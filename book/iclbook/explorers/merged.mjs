@@ -1,6 +1,6 @@
 // Merged key and query: one abrupt drop, from one fixed point to the other.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { descend, projections, start } from "./maths/engine.mjs";
 import {
   column,

@@ -1,6 +1,6 @@
 // One head on three unequal tasks: where it looks, what it gives up, and what others would lose.
 
-import { count, format } from "./ui/chart.mjs";
+import { count, format } from "./ui/format.mjs";
 import { multiTask, oneHead } from "./maths/multihead.mjs";
 import { bayes, bound, ownHead, ridge } from "./maths/risks.mjs";
 import { explorer } from "./ui/explorer.mjs";

@@ -1,6 +1,6 @@
 // Separate key and query of rank one: eigenvectors are learned one after another, a head each.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import {
   axis,

@@ -1,7 +1,7 @@
 // Softmax attention trained live on sequences drawn in the page, with linear attention beside it.
 
 import { startWorker } from "./ui/worker.mjs";
-import { count, format, subscript } from "./ui/chart.mjs";
+import { count, format, subscript } from "./ui/format.mjs";
 import { passes } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { plateaus, population, sum } from "./maths/theory.mjs";

@@ -1,6 +1,6 @@
 // What a training run costs: sequence by sequence, and on its moments.
 
-import { count, format, superscript } from "./ui/chart.mjs";
+import { count, format, superscript } from "./ui/format.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
 // Floating-point operations, two a multiply-add. A naive step forms all rows of merged heads, forward and back

@@ -3,7 +3,7 @@
 // In the eigenbasis x = √λ z and y = wᵀx + noise. Trained attention answers with ŵ_d = β_d a_d/b_d
 // in the directions it has learned.
 
-import { count, format } from "./ui/chart.mjs";
+import { count, format } from "./ui/format.mjs";
 import { triples, withPoint } from "./ui/values.mjs";
 import { normals } from "./maths/engine.mjs";
 import { axis } from "./ui/panels.mjs";

@@ -1,6 +1,6 @@
 // Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { triples, withPoint } from "./ui/values.mjs";
 import { normals } from "./maths/engine.mjs";
 import { flow, multiTask, oneHead } from "./maths/multihead.mjs";

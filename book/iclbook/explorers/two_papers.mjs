@@ -1,6 +1,6 @@
 // From linear attention to softmax: attention weights (1 − s)·linear + s·softmax, by the flow of many heads.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { flow, multiTask } from "./maths/multihead.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { sum } from "./maths/theory.mjs";

@@ -27,6 +27,23 @@ export interface Control {
   view?: boolean;
 }
 
+/** Settings worth a look, and what to look at. */
+export interface Preset {
+  name: string;
+  look: string;
+  settings: Settings;
+}
+
+/** A question: which of its answers is right, how to get there, and why it is so. */
+export interface Guess {
+  question: string;
+  answers: string[];
+  right: number;
+  move: string;
+  why: string;
+  settings: Settings;
+}
+
 /** A control on the page (controls.mjs). */
 export interface Input {
   element: HTMLElement;

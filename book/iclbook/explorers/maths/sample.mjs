@@ -1,6 +1,6 @@
 // Training on finitely many sequences, drawn in the page: exact descent on their three averages (moments.mjs).
 
-import { format } from "../ui/chart.mjs";
+import { format } from "../ui/format.mjs";
 import { descendMoments, floor, pairIndex, widen } from "./moments.mjs";
 import { drawSequences, secondMoments } from "./training.mjs";
 

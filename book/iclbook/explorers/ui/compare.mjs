@@ -1,7 +1,7 @@
 // Curves that were pinned stay, pale, behind the next ones; a table says what differed and how each ended.
 
-import { count, format } from "./chart.mjs";
-import { button, make } from "./controls.mjs";
+import { count, format } from "./format.mjs";
+import { button, make } from "./dom.mjs";
 
 const MOST = 4, LETTERS = "ABCDEFGH";
 

@@ -5,7 +5,8 @@
 // these and the optional functions take and return. Whatever a worker calls is exported by its name.
 
 import { compare } from "./compare.mjs";
-import { button, control, make, unique } from "./controls.mjs";
+import { control } from "./controls.mjs";
+import { button, make, unique } from "./dom.mjs";
 import { downloadCsv } from "./csv.mjs";
 import { createPictures } from "./drawing.mjs";
 import { createFiniteRun } from "./finite.mjs";
@@ -115,10 +116,10 @@ class Explorer {
       restore: (settings) => this.setAll(settings),
       changed: refresh,
     });
-    const { hides } = this.folding, assume = (settings) => this.tryOut(settings);
-    this.guess = guess({ ask: model.get("guess"), first: initial, state: values, hides, assume });
-    const list = model.get("presets") ?? [];
-    this.presets = presets({ list, first: initial, state: values, hides, assume });
+    const { hides } = this.folding, apply = (settings) => this.tryOut(settings);
+    const list = model.get("presets") ?? [], ask = model.get("guess");
+    this.guess = guess({ ask, initial, state: values, hides, apply });
+    this.presets = presets({ list, initial, state: values, hides, apply });
   }
 
   makeTimeBar() {

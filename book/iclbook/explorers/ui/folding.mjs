@@ -1,7 +1,7 @@
 // @ts-check
 // Which controls and pictures of an explorer are shown: few at first, all, or those a link names.
 
-import { button } from "./controls.mjs";
+import { button } from "./dom.mjs";
 import { same } from "./values.mjs";
 
 /** @import { Input, Settings } from "../types.d.ts" */

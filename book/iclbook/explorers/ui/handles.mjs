@@ -4,7 +4,7 @@
 // elements over the chart, which stay while it is drawn anew. Tab finds one of a picture's, Page Up and Down the others.
 // Where several lie under a pointer it is the nearest that lights up, says its name, and is the one that a drag moves.
 
-import { make, OWN_KEYS, unique } from "./controls.mjs";
+import { make, OWN_KEYS, unique } from "./dom.mjs";
 import { decimal, short } from "./readout.mjs";
 
 const STEP = 4, FAR = 5; // units of the picture an arrow key, and how many times as far with Shift

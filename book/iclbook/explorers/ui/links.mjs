@@ -6,7 +6,7 @@
 // text of a chapter are written by hand. They have no version and no checksum, and name only what
 // they change: #rank_one?init=0.01
 
-import { button, make } from "./controls.mjs";
+import { button, make } from "./dom.mjs";
 import { clamp, same } from "./values.mjs";
 
 /** @import { Control, Settings } from "../types.d.ts" */

@@ -1,6 +1,6 @@
 // Panels that several explorers of linear attention share.
 
-import { format, subscript } from "./chart.mjs";
+import { format, subscript } from "./format.mjs";
 import { learned, stableRate } from "../maths/theory.mjs";
 
 export const axis = (dim) => Array.from({ length: dim }, (_, d) => `e${subscript(d + 1)}`);

@@ -2,8 +2,9 @@
 // explorer that share its axis; the cursor of a chart that has one is moved there; and what has a name in
 // common, in curves, matrices, labels and bars, lights up together.
 
-import { format, headerTag, tagsOf } from "./chart.mjs";
-import { make } from "./controls.mjs";
+import { format } from "./format.mjs";
+import { headerTag, tagsOf } from "./svg.mjs";
+import { make } from "./dom.mjs";
 
 const NEAR = 14, SLOP = 8, MOST = 9; // units of the picture; pixels; lines of values
 

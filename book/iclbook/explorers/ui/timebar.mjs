@@ -1,7 +1,7 @@
 // The time bar: where in the run the picture stands, played, stepped and dragged; or a run that goes on.
 
-import { format } from "./chart.mjs";
-import { button, make, OWN_KEYS } from "./controls.mjs";
+import { format } from "./format.mjs";
+import { button, make, OWN_KEYS } from "./dom.mjs";
 
 const PLAY_SECONDS = 9, STILLS = 12;
 export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -20,7 +20,7 @@ function points({ label }, set) {
     set([]);
   };
   const undo = button("Undo", clear, { "aria-label": `${label}: undo` });
-  function show(/** @type {number[]} */ value, /** @type {string} */ words) {
+  function show(/** @type {number[]} */ value, words = "") {
     output.textContent = value.length ? words || format(value.length / 3) : "none";
     undo.disabled = !value.length;
   }

@@ -17,7 +17,7 @@ import { createState } from "./state.mjs";
 import { liveBar, reducedMotion, timeBar } from "./timebar.mjs";
 import { inWorker } from "./worker.mjs";
 
-/** @import { Control, Definition, Drawing, Input, Model, Result, Settings } from "../types.d.ts" */
+/** @import { Control, Definition, Drawing, Input, Link, Model, Result, Settings } from "../types.d.ts" */
 
 const QUIET = 400; // ms without a change before the summary is announced
 const STILL = 800; // ms between two pictures of a live run for readers who want less motion
@@ -82,7 +82,7 @@ class Explorer {
     el.replaceChildren(this.root);
     this.stopLinks = model.send
       ? () => {}
-      : followLinks(this.id, this.controls, (asked) => this.openLink(asked));
+      : followLinks(this.id, this.controls, (link) => this.openLink(link));
     this.observer = new ResizeObserver(() => this.measure());
     this.observer.observe(this.ruler);
   }
@@ -224,15 +224,15 @@ class Explorer {
     return { ...this.computed, at: this.state.values.at, ...this.fits(this.computed) };
   }
 
-  openLink(/** @type {ReturnType<typeof import("./links.mjs").decode>} */ asked) {
-    const { state, wrong, note } = asked;
+  openLink(/** @type {Link} */ link) {
+    const { state, wrong, note } = link;
     if (wrong) {
       this.say(`${wrong}: here are the explorer's own settings.`);
       this.setAll(this.state.initial);
     }
     if (!state) return;
     this.say(note);
-    this.folding.open(asked);
+    this.folding.open(link);
     this.time?.pause();
     this.tryOut(state);
     this.root.scrollIntoView({ block: "nearest" });

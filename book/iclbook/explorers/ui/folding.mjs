@@ -4,7 +4,7 @@
 import { button } from "./dom.mjs";
 import { same } from "./values.mjs";
 
-/** @import { Input, Settings } from "../types.d.ts" */
+/** @import { Input, Link, Settings } from "../types.d.ts" */
 
 /**
  * `first` are the keys of the controls that are shown at first; if there are none, all are shown.
@@ -45,8 +45,8 @@ export function createFolding({ first, initial, values, inputs, changed }) {
     changed();
   }
 
-  /** What a link says of the controls and pictures. */
-  function open({ shown, all, state }) {
+  /** Shows what a link asks for. */
+  function open(/** @type {Link} */ { shown, all, state }) {
     if (!shown && !all) return;
     linked = shown;
     fewControls = false;

@@ -55,7 +55,11 @@ function spread(list, top, bottom) {
 }
 
 /** Where a curve leaves the picture at its top: a mark, and how high it goes. */
-function peakMark({ x, y, color }, /** @type {Panel} */ panel, /** @type {Place} */ { sx, top }) {
+function peakMark(
+  /** @type {Series} */ { x, y, color },
+  /** @type {Panel} */ panel,
+  /** @type {Place} */ { sx, top },
+) {
   const { min, max } = panel.x;
   let peak = -1;
   for (let i = 0; i < y.length; i++) {

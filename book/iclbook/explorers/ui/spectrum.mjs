@@ -163,5 +163,6 @@ export function spectrum({ label, min, max, least, most }, set, say) {
   const heading = make("span", { class: "ex-heading", "aria-hidden": "true" }, label);
   const top = make("div", { class: "ex-chosen" }, heading, name, field);
   const parts = [top, plot, laws.element, dimension.element];
-  return { element: make("div", { class: "ex-spectrum" }, ...parts), show };
+  const element = make("div", { class: "ex-spectrum" }, ...parts);
+  return { element, show: (/** @type {number[]} */ next) => show(next) };
 }

@@ -17,8 +17,10 @@ export const paint = (/** @type {Colour | undefined} */ color) =>
   `var(--ex-${typeof color === "number" ? `c${color % 8}` : color ?? "ink"})`;
 
 /** A curve lights up with all that has its name; a cell of a matrix, with its row and column. */
+/** @returns {string[]} */
 export const tagsOf = (/** @type {Series} */ { name, label, tags }) =>
-  tags ?? [name, label].filter((each) => typeof each === "string" && each);
+  tags ?? /** @type {string[]} */
+    ([name, label].filter((each) => typeof each === "string" && each));
 export const tagged = (/** @type {string[]} */ tags) => `data-tags="${escape(tags.join("|"))}"`;
 
 /** The tag of a row or column: its name or, if that is a number, with the word on the axis. */

@@ -1,19 +1,23 @@
+// @ts-check
 // A trained head on other lengths, at other sharpness, on other targets.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { atLength, participation } from "./maths/risks.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
+/** @import { Drawing } from "./types.d.ts" */
+
 const LENGTHS = [10, 10_000], TRAINED = [10, 1000], SHARPEST = 8, DEGREES = [0, 1, 2, 3, 4, 5];
-const range = ([from, to], count) =>
+const range = (/** @type {number[]} */ [from, to], count) =>
   Array.from({ length: count + 1 }, (_, i) => from * (to / from) ** (i / count));
-const sum = ([bias, variance]) => bias + variance;
+const sum = (/** @type {number[]} */ [bias, variance]) => bias + variance;
 const betas = Array.from({ length: 33 }, (_, n) => (n * SHARPEST) / 32);
 
-const drawn = new Map(); // E|p|² over β hangs on L alone, and is the slow part
+// E|p|² over β depends on L alone, and takes most of the time.
+const known = new Map();
 function concentration(context) {
-  if (!drawn.has(context)) drawn.set(context, betas.map((beta) => participation(beta, context)));
-  return drawn.get(context);
+  if (!known.has(context)) known.set(context, betas.map((beta) => participation(beta, context)));
+  return known.get(context);
 }
 
 export function compute(state) {
@@ -34,6 +38,7 @@ export function compute(state) {
   };
 }
 
+/** @returns {Drawing} */
 export function show(
   { lengths, trained, omega, mu, here, power, exact, parts, best, byTrained },
   { dim, context, noise, test, beta },

@@ -1,28 +1,26 @@
-// Trained on contexts of one length, or of every length up to it; tested on others.
+// @ts-check
+// One model is trained on contexts of one length and one on all lengths up to it. Both are tested on others.
 
-import { count, format } from "./ui/chart.mjs";
+import { count, format } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import { passes } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { plateaus, population, stableRate } from "./maths/theory.mjs";
 
+/** @import { Drawing } from "./types.d.ts" */
+
 const LONGEST = 100;
 
-// Rates of a sum over the context divided by the fixed number N, whatever the length.
+// The loss if the sum over the context is divided by a fixed number, whatever the length.
 function summed(eigenvalues, context, everyLength, fixed) {
   const problem = population(eigenvalues, context, { divisor: "one", everyLength });
   const by = (array, power) => array.map((each) => each / fixed ** power);
   return { ...problem, a: by(problem.a, 1), b: by(problem.b, 2), stiff: by(problem.stiff, 2) };
 }
-const rates = (
-  sum,
-  eigenvalues,
-  context,
-  everyLength,
-  fixed,
-) => (sum
-  ? summed(eigenvalues, context, everyLength, fixed)
-  : population(eigenvalues, context, { everyLength }));
+const problemOf = (isSum, eigenvalues, context, everyLength, fixed) =>
+  isSum
+    ? summed(eigenvalues, context, everyLength, fixed)
+    : population(eigenvalues, context, { everyLength });
 
 export function lossAt({ trace, a, stiff }, m) {
   let loss = trace;
@@ -35,15 +33,18 @@ export const effort = ({ eigenvalues, heads, steps }) =>
   8 * steps * heads * eigenvalues.length ** 2;
 
 export function compute({ eigenvalues, context, pooling, heads, init, seed, lr, steps }) {
-  const sum = pooling === "sum", dim = eigenvalues.length;
+  const isSum = pooling === "sum", dim = eigenvalues.length;
   const model = { kind: "merged", dim, heads, init, seed };
-  const problems = [false, true].map((every) => rates(sum, eigenvalues, context, every, context));
+  const problems = [false, true].map((every) =>
+    problemOf(isSum, eigenvalues, context, every, context)
+  );
   const runs = problems.map((problem) =>
     descend(problem, start(model), { steps, lr, points: 200 })
   );
   const lengths = Array.from({ length: LONGEST }, (_, n) => n + 1);
-  const tests = lengths.map((n) => rates(sum, eigenvalues, n, false, context));
-  const edge = { lr: Math.min(...problems.map((problem) => stableRate(problem, model))) }; // of the one that leaves first
+  const tests = lengths.map((n) => problemOf(isSum, eigenvalues, n, false, context));
+  // the rate at which the first of the two runs leaves
+  const edge = { lr: Math.min(...problems.map((problem) => stableRate(problem, model))) };
   return {
     runs,
     edge,
@@ -54,6 +55,7 @@ export function compute({ eigenvalues, context, pooling, heads, init, seed, lr, 
   };
 }
 
+/** @returns {Drawing} */
 export function show(
   { runs, edge, lengths, tests, best },
   { eigenvalues, context, test, lr, steps },
@@ -75,7 +77,7 @@ export function show(
     y: Array.from(run.step, (_, r) => lossAt(tests[test - 1], at(run, r))),
   }));
   const [one, every] = curves.map(({ y }) => y[test - 1]), top = 1.5 * best[0];
-  // when the error has come down half of its way
+  // when the error has done half of its fall
   const half = courses.map(({ x, y }) =>
     passes({ step: x }, y.map((each) => -each), -(y[0] + y.at(-1)) / 2)
   )

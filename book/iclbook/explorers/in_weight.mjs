@@ -1,8 +1,9 @@
-// A mixture of sequences with a task of their own and sequences that share one, moved continuously.
+// @ts-check
+// Training on a mixture: some sequences have a task of their own, the others share one.
 //
-// The moments of both kinds come from Python with the page; those of a mixture are their weighted mean.
+// The moments of both kinds come from Python with the page. Those of a mixture are the weighted mean.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { start } from "./maths/engine.mjs";
 import {
   byHead,
@@ -17,18 +18,20 @@ import {
 import { passes } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
-const DIM = 4, POINTS = 160, SHARES = Array.from({ length: 26 }, (_, i) => Math.max(0.004, i / 25)); // none is a kind of its own
+/** @import { Drawing } from "./types.d.ts" */
+
+const DIM = 4, POINTS = 160;
+// Without any in-context sequence the moments would be other ones (see mixture), so none is 0.
+const SHARES = Array.from({ length: 26 }, (_, i) => Math.max(0.004, i / 25));
 const KINDS = ["own", "shared", "noise", "in_weight", "in_context"];
 export const data = (model) =>
   Object.fromEntries(KINDS.map((kind) => [kind, unpack(model.get("moments")[kind])]));
 
-// Without in-context sequences the published context is noise; its moments are a kind of their own.
-export const mixture = (
-  kinds,
-  share,
-) => (share === 0 ? kinds.noise : mix([[share, kinds.own], [1 - share, kinds.shared]]));
+// Without in-context sequences the published context is noise, which has moments of its own.
+export const mixture = (kinds, share) =>
+  share === 0 ? kinds.noise : mix([[share, kinds.own], [1 - share, kinds.shared]]);
 
-// Multiply-adds of a run: gram times c, and each head's part.
+// The multiply-adds of a run: gram times c, and each head's part.
 export const effort = ({ steps, heads }) => steps * (60 * 60 + 3 * heads * DIM * (DIM + 1) ** 2);
 
 export function compute({ share, heads, init, seed, lr, steps }, kinds) {
@@ -55,14 +58,14 @@ export function compute({ share, heads, init, seed, lr, steps }, kinds) {
   };
 }
 
-// The least that each share leaves, once for the page's data.
+// The least loss of each share, computed once for the data of a page.
 const known = new WeakMap();
 function floors(kinds) {
   if (!known.has(kinds)) known.set(kinds, SHARES.map((share) => floor(mixture(kinds, share))));
   return known.get(kinds);
 }
 
-// Sizes of the predictor's two parts: on β x_qᵀ (pairs of x and y) and on all other pairs.
+// The sizes of the predictor's two parts: on β x_qᵀ, pairs of x and y, and on all other pairs.
 const INDEX = pairIndex(DIM),
   CONTEXT = new Set(
     Array.from(
@@ -79,6 +82,7 @@ function parts(c) {
   return [Math.sqrt(inside), Math.sqrt(outside)];
 }
 
+/** @returns {Drawing} */
 export function show(
   { step, loss, left, errors, split, heads, least, floors: leasts },
   { share, steps, lr },
@@ -87,7 +91,7 @@ export function show(
   const x = { label: "step", min: 0, max: steps },
     [inWeight, inContext] = errors,
     cursor = step[row];
-  // a quarter, as the chapter has it: the in-context error may dip a little just before it rises
+  // a quarter, as in the chapter, since the in-context error may dip a little before it rises
   const falls = (errors) => {
     const at = passes({ step }, errors.map((each) => -each), -0.75 * errors[0]),
       least = errors.indexOf(Math.min(...errors));

@@ -1,6 +1,7 @@
+// @ts-check
 // Separate key and query of rank R: a head learns R eigenvectors before the next long plateau.
 
-import { count, format, subscript } from "./ui/chart.mjs";
+import { count, format, subscript } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import {
   axis,
@@ -15,6 +16,8 @@ import {
 import { onSequences } from "./maths/sample.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { plateaus, population } from "./maths/theory.mjs";
+
+/** @import { Drawing } from "./types.d.ts" */
 
 const modelOf = ({ eigenvalues, heads, rank, init, seed }) => ({
   kind: "separate",
@@ -43,6 +46,7 @@ export function compute({ eigenvalues, context, heads, rank, init, seed, lr, ste
   };
 }
 
+/** @returns {Drawing} */
 export function show({ problem, run, levels, edge }, { heads, rank, steps, lr }, row) {
   const dim = problem.a.length, e = axis(dim), sizes = new Float64Array(heads * dim);
   for (let h = 0; h < heads; h++) {
@@ -52,23 +56,18 @@ export function show({ problem, run, levels, edge }, { heads, rank, steps, lr },
       }
     }
   }
-  // the steps spent near each level say where the long plateaus are; the one that it is on at the end is no wait yet
+  // The run spends most steps near the long plateaus. The one where it ends does not count as a wait.
   const near = levels.map((level) =>
     [...run.loss.keys()].filter((i) => Math.abs(run.loss[i] - level) < 0.006)
   );
-  const fresh = (m) => m % rank === 0; // all heads that have begun are full
-  const waits = (kind) =>
-    near.flatMap((
-      rows,
-      m,
-    ) => (kind === fresh(m) && rows.length && rows.at(-1) < run.rows - 1
-      ? [`${format(rows.length * run.stride)} steps at L(M${subscript(m)})`]
-      : [])
+  const needsNewHead = (m) => m % rank === 0; // all heads that have begun are full
+  const last = run.rows - 1;
+  const wait = (rows, m) => `${format(rows.length * run.stride)} steps at L(M${subscript(m)})`;
+  const waits = (forNewHead) =>
+    near.flatMap((rows, m) =>
+      forNewHead === needsNewHead(m) && rows.length && rows.at(-1) < last ? [wait(rows, m)] : []
     ).join(", ") || "none";
-  const rests = near.flatMap((
-    rows,
-    m,
-  ) => (rows.at(-1) === run.rows - 1 ? [`L(M${subscript(m)})`] : []));
+  const rests = near.flatMap((rows, m) => rows.at(-1) === last ? [`L(M${subscript(m)})`] : []);
   return {
     note: leaving(run, lr, edge),
     ends: went(run),

@@ -1,6 +1,7 @@
+// @ts-check
 // Merged key and query: one abrupt drop, from one fixed point to the other.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { descend, projections, start } from "./maths/engine.mjs";
 import {
   column,
@@ -23,19 +24,22 @@ import {
   whiteStart,
 } from "./maths/theory.mjs";
 
-const DECADES = [-6, -5, -4, -3, -2, -1], HAND = 3; // how far a start can be set
+/** @import { Drawing, Panel } from "./types.d.ts" */
 
-// The loss at which half of the drop is done, and the step at which a run comes to it; null if it does not.
-const middle = ([first, last]) => (first + last) / 2;
+const DECADES = [-6, -5, -4, -3, -2, -1];
+const FARTHEST = 3; // how far the start of head 1 can be moved
+
+// The loss at which half of the drop is done, and the step at which a run gets there; null if it does not.
+const middle = (/** @type {number[]} */ [first, last]) => (first + last) / 2;
 const dropStep = ({ fallen }) => (Number.isNaN(fallen) ? null : fallen);
 
-// Where training ends, M*, as a direction of length one: along it U is one number, u, and v u the strength of M.
+// The direction of M*, where training ends. Along it U is one number u, and the strength of M is v u.
 const direction = (problem) => {
   const ends = learned(problem), size = Math.hypot(...ends);
   return ends.map((each) => each / size);
 };
 
-// The drawn weights, with v and u added to those of head 1.
+// The drawn weights, with the reader's v and u added to those of head 1.
 export function begin(problem, model, { v0, u0 }) {
   const weights = start(model), along = direction(problem);
   weights.v[0] += v0;
@@ -45,7 +49,7 @@ export function begin(problem, model, { v0, u0 }) {
   return weights;
 }
 
-// The drops of other initial weights, of which those of the reader's own are one.
+// The drops from other initial weights. They are kept while only the initial weights change.
 let known = { key: "", drops: [] };
 function dropsOf(problem, model, levels, { steps, lr, v0, u0 }) {
   const key = JSON.stringify([
@@ -87,7 +91,7 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps, v0
   const weights = begin(problem, model, { v0, u0 }), along = direction(problem);
   const white = Math.max(...eigenvalues) - Math.min(...eigenvalues) < 1e-9,
     small = v0 === 0 && u0 === 0;
-  const c0 = white && small ? whiteStart(weights) : null; // the closed form is that of small weights
+  const c0 = white && small ? whiteStart(weights) : null; // the closed form needs small weights
   const at = [weights.v[0] - v0, projections(weights, along)[0] - u0];
   const drops = dropsOf(problem, model, levels, { steps, lr, v0, u0 });
   const run = descend(problem, weights, { steps, lr, along, level: middle(levels) });
@@ -106,10 +110,11 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps, v0
   };
 }
 
-// The heads' paths in the plane of v and u, where M = 0 is a saddle; the start of head 1 is a handle.
+// The heads' paths in the plane of v and u, where M = 0 is a saddle. The start of head 1 is a handle.
+/** @returns {Panel} */
 function plane(problem, run, heads, drawn, row) {
   const strength = Math.hypot(...learned(problem)),
-    reach = Math.max(1.3 * Math.sqrt(strength), 1.2 * HAND);
+    reach = Math.max(1.3 * Math.sqrt(strength), 1.2 * FARTHEST);
   const arm = Array.from(
     { length: 61 },
     (_, i) => (strength / reach) * (reach * reach / strength) ** (i / 60),
@@ -182,6 +187,7 @@ function plane(problem, run, heads, drawn, row) {
   };
 }
 
+/** @returns {Drawing} */
 export function show(
   { problem, run, levels, c0, small, drawn, drops, drop, edge },
   { heads, init, lr, steps },
@@ -192,6 +198,7 @@ export function show(
   loss.levels[0].name = "L(0)";
   const inits = DECADES.map((power) => 10 ** power),
     reached = inits.filter((_, i) => drops[i] !== null);
+  /** @type {Panel} */
   const times = {
     title: "When the drop comes, against initial weights",
     cursor: init,
@@ -234,7 +241,7 @@ export function show(
   }
   if (small) { // weights grow as exp(2|a|t)
     const slope = 1 / (growthRate(problem) * lr);
-    // no closed form: a line of known slope through the first dot
+    // Without a closed form, theory is a line of known slope through the first dot.
     if (c0 === null && drops[0] !== null) {
       dashed(
         "theory's slope",
@@ -267,16 +274,8 @@ export function show(
 
 export const finite = (state) => {
   const { eigenvalues, context, heads, init, seed } = state;
-  return onSequences(
-    state,
-    begin(population(eigenvalues, context), {
-      kind: "merged",
-      dim: eigenvalues.length,
-      heads,
-      init,
-      seed,
-    }, state),
-  );
+  const model = { kind: "merged", dim: eigenvalues.length, heads, init, seed };
+  return onSequences(state, begin(population(eigenvalues, context), model, state));
 };
 
 export const render = explorer({ name: "merged", compute, show, effort, finite });

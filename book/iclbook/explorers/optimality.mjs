@@ -1,12 +1,15 @@
-// One head on three unequal tasks: where it looks, what it gives up, and what others would lose.
+// @ts-check
+// One head on three unequal tasks: where it attends, which task it gives up, and what other methods lose.
 
-import { count, format } from "./ui/chart.mjs";
+import { count, format } from "./ui/format.mjs";
 import { multiTask, oneHead } from "./maths/multihead.mjs";
 import { bayes, bound, ownHead, ridge } from "./maths/risks.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
+/** @import { Drawing } from "./types.d.ts" */
+
 const OWN = [0, 1, 2], SIGNALS = [0.05, 50], CONTEXTS = [10, 1000];
-const range = ([from, to], count) =>
+const range = (/** @type {number[]} */ [from, to], count) =>
   Array.from({ length: count + 1 }, (_, i) => from * (to / from) ** (i / count));
 const total = (losses) => losses.reduce((a, b) => a + b, 0);
 
@@ -14,7 +17,7 @@ export function setting({ d1, d2, d3, s1, s2, s3, noise, context }) {
   return multiTask([d1, d2, d3], context, { signal: [s1, s2, s3], noise });
 }
 
-// Each task's loss by each method.
+// The loss of each task by each method.
 export function methods(task, { heads, penalty, noise }) {
   const each = (rule) => task.dims.map((d, i) => rule(d / task.context, task.signal[i]));
   return {
@@ -44,6 +47,7 @@ export function compute(state) {
   };
 }
 
+/** @returns {Drawing} */
 export function show(
   { signals, shares, contexts, losses, task, head, now },
   { s3, heads, context },
@@ -55,7 +59,7 @@ export function show(
   const looks = head.map(({ m }) => format(Number((Math.E * m).toPrecision(3)))),
     adds = head.map(({ mu }) => format(Number(mu.toPrecision(3))));
   const said = names.map((name) => `${name} ${format(total(now[name]))}`).join(", ");
-  const tones = [0, 1, 2, 3, "theory"];
+  const tones = /** @type {const} */ ([0, 1, 2, 3, "theory"]);
   const [own, least] = [total(now["one head"]), total(now.Bayes)],
     three = (value) => Number(value.toPrecision(3));
   return {

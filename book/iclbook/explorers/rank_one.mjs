@@ -1,6 +1,7 @@
+// @ts-check
 // Separate key and query of rank one: eigenvectors are learned one after another, a head each.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { descend, start } from "./maths/engine.mjs";
 import {
   axis,
@@ -17,7 +18,9 @@ import { onSequences } from "./maths/sample.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { comingDrops, headCourse, headLimit, plateaus, population } from "./maths/theory.mjs";
 
-// Which eigenvector each head ends on, its sign, and when it is half way there; null if it learns none.
+/** @import { Drawing } from "./types.d.ts" */
+
+// Which eigenvector each head learns, with which sign, and when half of it is learned; null if it learns none.
 function owners(problem, run, heads) {
   const dim = problem.a.length, last = run.rows - 1;
   return Array.from({ length: heads }, (_, h) => {
@@ -64,12 +67,13 @@ export function compute({ eigenvalues, context, heads, init, seed, lr, steps }) 
   };
 }
 
+/** @returns {Drawing} */
 export function show({ problem, run, coming, owner, levels, edge }, { heads, steps, lr }, row) {
   const dim = problem.a.length,
     e = axis(dim),
     size = 1.12 * Math.max(...e.map((_, d) => headLimit(problem, d)));
   const keys = run.k.subarray(row * heads * dim, (row + 1) * heads * dim).map(Math.abs);
-  // time in steps: both coefficients of the flow times the learning rate
+  // With both coefficients of the flow times the learning rate, time is in steps.
   const paced = { a: problem.a.map((each) => lr * each), b: problem.b.map((each) => lr * each) };
   const theory = owner.filter(Boolean).map(({ d, sign, half }) => {
     const points = headCourse(paced, d, half, 0, steps);

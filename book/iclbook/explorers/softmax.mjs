@@ -1,21 +1,25 @@
-// Softmax attention trained live on sequences drawn in the page, with linear attention beside it.
+// @ts-check
+// Softmax and linear attention, trained live side by side on sequences that the page draws.
 
 import { startWorker } from "./ui/worker.mjs";
-import { count, format, subscript } from "./ui/chart.mjs";
+import { count, format, subscript } from "./ui/format.mjs";
 import { passes } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { plateaus, population, sum } from "./maths/theory.mjs";
 import { drawSequences, tokenWeights, trainee, work } from "./maths/training.mjs";
 
+/** @import { Drawing, Panel } from "./types.d.ts" */
+
 const NAMES = ["softmax", "linear"], three = (each) => format(Number(each.toPrecision(3)));
 
+// What the worker runs.
 export const train = () => work();
 
 export function live(state, report) {
   const rows = [];
   const told = (at) => `step ${format(at)} of ${format(state.steps)}`;
   report({ rows, done: false, left: null, rises: [0, 0], clock: told(0) });
-  let hand;
+  let worker;
   const fail = (event) =>
     report({
       rows,
@@ -26,13 +30,13 @@ export function live(state, report) {
       failed: event.message || "the browser refuses a worker",
     });
   try {
-    hand = startWorker((all) => all.train());
+    worker = startWorker((all) => all.train());
   } catch (error) {
     fail(error);
     return { stop() {}, pause() {}, step() {} };
   }
-  hand.onerror = fail;
-  hand.onmessage = ({ data: { rows: more, at, edges, ...rest } }) => {
+  worker.onerror = fail;
+  worker.onmessage = ({ data: { rows: more, at, edges, ...rest } }) => {
     rows.push(...more);
     report({
       rows,
@@ -42,11 +46,11 @@ export function live(state, report) {
       clock: told(rest.left ?? at),
     });
   };
-  hand.postMessage({ begin: { ...state } });
+  worker.postMessage({ begin: { ...state } });
   return {
-    stop: () => hand.terminate(),
-    pause: (still) => hand.postMessage(still ? { pause: true } : {}),
-    step: () => hand.postMessage({ step: true }),
+    stop: () => worker.terminate(),
+    pause: (still) => worker.postMessage(still ? { pause: true } : {}),
+    step: () => worker.postMessage({ step: true }),
   };
 }
 
@@ -57,10 +61,7 @@ function notes({ left, rises, failed }, { lr }) {
       format(lr)
     } is past the edge of stability.`;
   }
-  const up = NAMES.flatMap((
-    name,
-    i,
-  ) => (rises[i] ? [`${name} in ${count(rises[i], "step")}`] : []));
+  const up = NAMES.flatMap((name, i) => rises[i] ? [`${name} in ${count(rises[i], "step")}`] : []);
   return up.length
     ? `The loss rises, of ${up.join(", of ")}: the learning rate ${
       format(lr)
@@ -68,7 +69,7 @@ function notes({ left, rises, failed }, { lr }) {
     : "";
 }
 
-// Before any training: what the drawn weights make of the first sequence, and how much its tokens are like its query.
+// Before training: what the drawn weights make of the first sequence, and how similar its tokens are to its query.
 export function untrained({ eigenvalues, context, kind, heads, init, seed }) {
   const data = drawSequences({ eigenvalues, context, seed, sequences: 1 }),
     { dim, length, tokens } = data,
@@ -91,20 +92,21 @@ export function untrained({ eigenvalues, context, kind, heads, init, seed }) {
   };
 }
 
-// The head whose tokens are shown: the one that is chosen, or the one that is furthest from weighing all alike.
+// The head whose tokens are shown: the chosen one, or the one whose weights are furthest from all equal.
 function shownHead({ look, heads }, { looks }) {
   if (look && look <= heads) return look - 1;
   const sharp = looks.map((each) => sum(each.map((share) => share * share)));
   return Math.max(0, sharp.indexOf(Math.max(...sharp)));
 }
 
-// One sequence's tokens as bars, from the one least like the query to the query itself: of all heads together, or of the chosen one.
+// The tokens of one sequence as bars, from the one least similar to the query to the query itself. They
+// are those of all heads together, or of the chosen one.
 function tokenPanels(state, given) {
   const { like, answer, tokens } = untrained(state),
     [softmax, linear] = given ?? tokens,
     length = like.length;
   const order = like.map((_, n) => n).sort((a, b) =>
-    (a === length - 1) - (b === length - 1) || like[a] - like[b]
+    Number(a === length - 1) - Number(b === length - 1) || like[a] - like[b]
   );
   const x = { label: "tokens by likeness; the query is last", min: 0, max: length + 1 },
     place = order.map((_, i) => i + 1);
@@ -116,10 +118,12 @@ function tokenPanels(state, given) {
   );
   const reach = 1.1 * Math.max(0.02, ...adds.flat().map(Math.abs).filter(Number.isFinite));
   const words = given ? "" : ", before training";
-  const kind = given ? `reads mostly ${softmax.labels[lead] > 0.5 ? "labels" : "inputs"} and ` : ""; // untrained, no head reads labels
+  // before training no head reads labels
+  const kind = given ? `reads mostly ${softmax.labels[lead] > 0.5 ? "labels" : "inputs"} and ` : "";
   const said = `Head ${lead + 1}${chosen ? "" : ", the sharpest,"} ${kind}gives one token ${
     three(Math.max(...look))
   } of its weight, ${three(length * Math.max(...look))} times its share.`;
+  /** @type {Panel[]} */
   const panels = [
     {
       title: `Softmax of head ${lead + 1}${chosen ? "" : ", the sharpest"}${words}`,
@@ -151,7 +155,7 @@ function tokenPanels(state, given) {
   return { said, panels };
 }
 
-// When each model has come halfway from a level of linear attention to the next; merged ones make one drop of them all.
+// When each model is halfway from one level of linear attention to the next. Merged weights make one drop.
 function halves(rows, levels) {
   const run = { step: rows.map(({ at }) => at) };
   return NAMES.map((name, i) => {
@@ -163,6 +167,7 @@ function halves(rows, levels) {
   }).join("; ");
 }
 
+/** @returns {Drawing} */
 export function show(result, state) {
   const { rows, done, left, clock, edges } = result ?? { rows: [], left: null, rises: [0, 0] };
   const { eigenvalues, context, kind, heads, steps } = state;
@@ -172,10 +177,10 @@ export function show(result, state) {
   const levels = plateaus(population(eigenvalues, context)),
     top = 1.15 * sum(eigenvalues),
     merged = kind === "merged";
-  const kept = levels.flatMap((
-    y,
-    m,
-  ) => (merged && m > 0 && m < levels.length - 1 ? [] : [{ y, name: `L(M${subscript(m)})` }]));
+  const isCrossed = (m) => merged && m > 0 && m < levels.length - 1;
+  const plateausShown = levels.flatMap((y, m) =>
+    isCrossed(m) ? [] : [{ y, name: `L(M${subscript(m)})` }]
+  );
   const values = rows.flatMap(({ value }) => value.flat()).map(Math.abs).filter((each) =>
     each < 20
   );
@@ -206,7 +211,7 @@ export function show(result, state) {
         title: `Loss of ${kind} attention`,
         x,
         y: { label: "mean squared error", min: 0, max: top },
-        levels: kept,
+        levels: plateausShown,
         series: NAMES.map((name, i) => ({
           name,
           color: [1, 0][i],

@@ -1,11 +1,14 @@
-// What a training run costs: sequence by sequence, and on its moments.
+// @ts-check
+// What a training run costs, sequence by sequence and on its moments.
 
-import { count, format, superscript } from "./ui/chart.mjs";
+import { count, format, superscript } from "./ui/format.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
-// Floating-point operations, two a multiply-add. A naive step forms all rows of merged heads, forward and back
-// to the weights: scores and values T²E each, products with weights TE² each; the data need no gradient, so
-// that these are five and four. Moments: S and the gram once, gram·c a step.
+/** @import { Drawing, Series } from "./types.d.ts" */
+
+// Floating-point operations, two for a multiply-add. A naive step computes all rows of merged heads,
+// forward and back to the weights. Scores and values take T²E each, products with weights TE² each; since
+// the data need no gradient, these are five and four. On moments: S and the gram once, gram·c each step.
 export function naive({ sequences, context, dim, heads, steps }) {
   const tokens = context + 1, size = dim + 1;
   return steps * sequences * heads * 2 * (5 * tokens ** 2 * size + 4 * tokens * size ** 2);
@@ -16,6 +19,7 @@ export function moments({ sequences, context, dim, heads, steps }) {
   return once + steps * (2 * features ** 2 + 6 * heads * dim * size ** 2);
 }
 
+/** @type {[number, string][]} */
 const UNITS = [
   [365.25 * 86400, "years"],
   [86400, "days"],
@@ -47,9 +51,11 @@ export function compute(state) {
   };
 }
 
+/** @returns {Drawing} */
 export function show({ sequences, bySequences, dims, byDims, now }, state) {
   const all = [...bySequences, ...byDims].flat();
   const y = { label: "seconds", log: true, min: Math.min(...all) / 2, max: 2 * Math.max(...all) };
+  /** @returns {Series[]} */
   const pair = (x, [slow, fast], at) => [
     { name: "naive", color: 1, x, y: slow },
     { name: "moments", color: 0, x, y: fast },

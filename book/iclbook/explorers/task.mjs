@@ -1,14 +1,17 @@
-// One context, and what least squares, ridge, principal components and attention make of it.
+// @ts-check
+// One context, and how least squares, ridge, principal components and attention answer from it.
 //
 // In the eigenbasis x = √λ z and y = wᵀx + noise. Trained attention answers with ŵ_d = β_d a_d/b_d
 // in the directions it has learned.
 
-import { count, format } from "./ui/chart.mjs";
+import { count, format } from "./ui/format.mjs";
 import { triples, withPoint } from "./ui/values.mjs";
 import { normals } from "./maths/engine.mjs";
 import { axis } from "./ui/panels.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { learned, plateaus, population } from "./maths/theory.mjs";
+
+/** @import { Drawing, Panel } from "./types.d.ts" */
 
 export const LONGEST = 40;
 const QUERIES = 24;
@@ -48,7 +51,7 @@ function solve(a, b) {
   return x;
 }
 
-// The w of least Σ (y − wᵀx)² + penalty |w|², from the first m coordinates; the smallest if there are many.
+// The w with the least Σ (y − wᵀx)² + penalty |w|², from the first m coordinates; the smallest if there are many.
 export function regress(context, m, penalty = 0) {
   const dot = (p, q) => p.reduce((total, each, i) => total + each * q[i], 0);
   const x = context.map((each) => each.x.slice(0, m)), y = context.map((each) => each.y);
@@ -90,7 +93,7 @@ export function estimates({ eigenvalues, components, ridge }, context) {
 
 export function compute(state) {
   const { eigenvalues } = state, drawn = draw(state);
-  // bars may be in any order; components are counted from the largest eigenvalue
+  // The bars may be in any order, but components are counted from the largest eigenvalue.
   const order = eigenvalues.map((_, d) => d).sort((i, j) => eigenvalues[j] - eigenvalues[i]);
   const sorted = { ...state, eigenvalues: order.map((d) => eigenvalues[d]) };
   const turn = (row) => ({ ...row, x: order.map((d) => row.x[d]) });
@@ -113,18 +116,19 @@ export function compute(state) {
 
 const small = (value) => (value < 1e-12 ? "0" : format(Number(value.toPrecision(3))));
 
-const HELD = 9; // examples that can be moved: as many as the token matrix shows
+const MOVABLE = 9; // so many examples can be moved, as many as the token matrix shows
 export const fits = ({ examples, moved: byHand }) => ({
   moved: triples(byHand).filter(([n]) => n > 0 && n <= examples).flat(),
 });
 
-// The context along e₁, against its labels: example n is moved to (x, y), with a line for what each method makes of it.
+// The context along e₁ against its labels, where examples can be moved, with a line for each method.
+/** @returns {Panel} */
 function along(order, { w, context }, now, names, { examples, eigenvalues, moved: byHand }) {
   const first = order.indexOf(0),
     power = order.reduce((total, d, i) => total + eigenvalues[d] * w[i] ** 2, 0);
   const wide = 3 * Math.sqrt(eigenvalues[0]), tall = 3 * Math.sqrt(power);
   const x = { label: "x₁", min: -wide, max: wide }, ends = [-wide, wide];
-  const rest = context.slice(HELD, Math.max(HELD, examples));
+  const rest = context.slice(MOVABLE, Math.max(MOVABLE, examples));
   return {
     title: "The examples along e₁; drag one",
     plane: true,
@@ -155,7 +159,7 @@ function along(order, { w, context }, now, names, { examples, eigenvalues, moved
         y: rest.map((each) => each.y),
       },
     ],
-    handles: context.slice(0, Math.min(HELD, examples)).map((each, n) => ({
+    handles: context.slice(0, Math.min(MOVABLE, examples)).map((each, n) => ({
       name: `example ${n + 1}`,
       x: each.x[first],
       y: each.y,
@@ -165,6 +169,7 @@ function along(order, { w, context }, now, names, { examples, eigenvalues, moved
   };
 }
 
+/** @returns {Drawing} */
 export function show({ w, context, queries, all, order, errors, expected }, state) {
   const { eigenvalues, examples, components, noise } = state, byHand = fits(state).moved.length / 3;
   const dim = w.length,

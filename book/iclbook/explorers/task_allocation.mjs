@@ -1,16 +1,20 @@
-// Multi-head softmax on several tasks: heads divide the tasks among them, by the gradient flow's ODE.
+// @ts-check
+// Multi-head softmax on several tasks: how the heads divide the tasks, by the ODE of the gradient flow.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { triples, withPoint } from "./ui/values.mjs";
 import { normals } from "./maths/engine.mjs";
 import { flow, multiTask, oneHead } from "./maths/multihead.mjs";
 import { explorer } from "./ui/explorer.mjs";
 
+/** @import { Colour, Drawing, Panel, Series } from "./types.d.ts" */
+
 const TIMES = 120, MOST = 5; // recorded times, and the most heads and tasks
 const OMEGA = { label: "ω", min: 0.002, max: 1, log: true };
 const MU = { label: "μ", min: 0.005, max: 10, log: true }; // what decays further leaves the picture
 
-// A start that leans head i to task i (μ is 1 + lean times as large there), each number times a random one.
+// A start where head i leans to task i: its μ there is 1 + lean times as large. Each number is multiplied by a
+// random one.
 export function begin({ heads, tasks, spread, lean, seed, moved: byHand = [] }) {
   const size = heads * tasks, draws = normals(seed, 2 * size);
   const omega = new Float64Array(size), mu = new Float64Array(size);
@@ -26,7 +30,7 @@ export function begin({ heads, tasks, spread, lean, seed, moved: byHand = [] }) 
   return [omega, mu];
 }
 
-// The starts moved by hand that heads and tasks still have; point 10 h + i is head h on task i.
+// The starts that were moved by hand, of the heads and tasks there are. Point 10 h + i is head h on task i.
 const there = ({ heads, tasks, moved: byHand }) =>
   triples(byHand)
     .filter(([point]) =>
@@ -37,7 +41,8 @@ export const fits = (state) => ({ moved: there(state).flat() });
 const pair = (h, i) => `head ${h + 1}, task ${i + 1}`,
   tagsOf = (h, i) => [pair(h, i), `head ${h + 1}`, `task ${i + 1}`];
 
-// Every head's way in the plane of ω and μ, a curve for each task; where it starts is a handle.
+// The path of each head in the plane of ω and μ, a curve for each task. Its start is a handle.
+/** @returns {Panel} */
 function plane(path, owner, { heads, tasks, moved: byHand }, row) {
   const ways = Array.from({ length: heads * tasks }, (_, i) => {
     const h = Math.floor(i / tasks),
@@ -48,7 +53,7 @@ function plane(path, owner, { heads, tasks, moved: byHand }, row) {
       tags: tagsOf(h, task),
       name: pair(h, task),
       own,
-      color: own ? task : "quiet",
+      color: /** @type {Colour} */ (own ? task : "quiet"),
       code: 10 * (h + 1) + task + 1,
       x: column(path.omega),
       y: column(path.mu),
@@ -60,7 +65,9 @@ function plane(path, owner, { heads, tasks, moved: byHand }, row) {
     x: OMEGA,
     y: MU,
     series: [
-      ...ways.map((each) => ({ ...each, label: false })).sort((a, b) => a.own - b.own),
+      ...ways.map((each) => ({ ...each, label: false })).sort((a, b) =>
+        Number(a.own) - Number(b.own)
+      ),
       {
         name: "now",
         label: false,
@@ -84,7 +91,7 @@ function plane(path, owner, { heads, tasks, moved: byHand }, row) {
 
 const total = (losses) => losses.reduce((a, b) => a + b, 0);
 
-// Roughly: an interval takes some tens of slopes, more where it is longer.
+// A rough estimate: an interval takes some tens of slopes, and more if it is longer.
 export const effort = ({ heads, tasks, horizon }) => 1e4 * horizon * heads * heads * tasks;
 
 export function compute(state) {
@@ -105,14 +112,12 @@ export function compute(state) {
     oneHead(task, owner.flatMap((each, i) => (each === head ? [i] : [])))
   );
   const limit = ends.reduce((sum, each) => sum + each.loss, 0);
-  // done by the end: Σ_h μω above half of its limit, where a task that is given up has the limit 0; by whom
+  // Which heads finish each task: by the end Σ_h μω is above half of its limit, which is 0 for a task that
+  // is given up.
   const goal = new Map(ends.map((each) => [each.task, each.omega * each.mu]));
-  const finished = done.map((
-    each,
-    i,
-  ) => (goal.get(i) > 0 && total(each) >= goal.get(i) / 2
-    ? each.flatMap((share, h) => (share >= each[owner[i]] / 2 ? [h + 1] : []))
-    : [])
+  const isDone = (each, i) => goal.get(i) > 0 && total(each) >= goal.get(i) / 2;
+  const finished = done.map((each, i) =>
+    isDone(each, i) ? each.flatMap((share, h) => share >= each[owner[i]] / 2 ? [h + 1] : []) : []
   );
   const crossing = (share) => {
     const level = losses[0] + share * (limit - losses[0]),
@@ -133,12 +138,11 @@ export function compute(state) {
   };
 }
 
-// Who does what at the end of the run: only tasks that are done count.
+// Which heads do each task at the end of the run. Only tasks that are done are named.
 function account(finished, horizon) {
-  const said = finished.flatMap((
-    by,
-    i,
-  ) => (by.length ? [`task ${i + 1} by head${by.length > 1 ? "s" : ""} ${by.join(" and ")}`] : []));
+  const said = finished.flatMap((by, i) =>
+    by.length ? [`task ${i + 1} by head${by.length > 1 ? "s" : ""} ${by.join(" and ")}`] : []
+  );
   return `By time ${format(horizon)}, ${said.length} of ${finished.length} ${
     finished.length > 1 ? "tasks" : "task"
   } ` +
@@ -147,13 +151,13 @@ function account(finished, horizon) {
     }.`;
 }
 
+/** @returns {Drawing} */
 export function show({ step, path, losses, owner, ends, finished, limit, phases }, state, row) {
   const { heads, tasks, horizon } = state;
   const x = { label: "time (sum of learning rates)", min: 0, max: horizon }, cursor = step[row];
-  const marks = phases.flatMap((
-    at,
-    i,
-  ) => (at === null ? [] : [{ x: at, name: ["emergence", "convergence"][i] }]));
+  const names = ["emergence", "convergence"];
+  const marks = phases.flatMap((at, i) => at === null ? [] : [{ x: at, name: names[i] }]);
+  /** @returns {Series[]} */
   const lines = (rows, name) =>
     Array.from({ length: heads * tasks }, (_, i) => {
       const head = Math.floor(i / tasks), task = i % tasks, own = owner[task] === head;
@@ -161,11 +165,12 @@ export function show({ step, path, losses, owner, ends, finished, limit, phases 
         tags: tagsOf(head, task),
         name: `${name} ${pair(head, task)}`,
         label: own ? `task ${task + 1}, head ${head + 1}` : false,
-        color: own ? task : "quiet",
+        color: /** @type {Colour} */ (own ? task : "quiet"),
         x: step,
         y: rows.map((each) => each[i]),
       };
     }).sort((a, b) => (a.color === "quiet" ? -1 : 1) - (b.color === "quiet" ? -1 : 1));
+  /** @returns {Panel["levels"]} */
   const levels = (key) =>
     [...new Set(ends.map((each) => each[key].toFixed(9)))].map((each) => ({
       y: Number(each),

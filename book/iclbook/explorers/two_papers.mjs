@@ -1,9 +1,12 @@
-// From linear attention to softmax: attention weights (1 − s)·linear + s·softmax, by the flow of many heads.
+// @ts-check
+// From linear attention to softmax: weights (1 − s)·linear + s·softmax, by the gradient flow of many heads.
 
-import { format } from "./ui/chart.mjs";
+import { format } from "./ui/format.mjs";
 import { flow, multiTask } from "./maths/multihead.mjs";
 import { explorer } from "./ui/explorer.mjs";
 import { sum } from "./maths/theory.mjs";
+
+/** @import { Drawing } from "./types.d.ts" */
 
 const TIMES = 160, SHARES = Array.from({ length: 51 }, (_, i) => i / 50);
 
@@ -13,14 +16,14 @@ const setting = ({ tasks, dim, context, share }) =>
     soft: share * share,
   });
 
-// What each task ends at with a head of its own, s ρ/(1+ρ): the least of B/x is at x = dω² = 1.
+// The loss at which each task ends with a head of its own, s ρ/(1+ρ). The least of B/x is at x = dω² = 1.
 export const ends = ({ dims, signal, phi, context, soft }) =>
   dims.map((d, i) => {
     const noise = d * phi[i] * (1 - soft + soft * Math.E) + 1 - soft;
     return (signal[i] * noise) / (context + noise);
   });
 
-// the flow's steps are as small as its strongest signal, 2^tasks, asks
+// The strongest signal, 2^tasks, decides how small the steps of the flow are.
 export const effort = ({ tasks, horizon }) => 150 * horizon * 2 ** tasks * tasks ** 3;
 
 export function compute(state) {
@@ -37,7 +40,7 @@ export function compute(state) {
   );
   const least = ends(task), level = [sum(task.signal)];
   least.forEach((each, i) => level.push(level[i] - task.signal[i] + each));
-  // when half is done of what a task ends at
+  // when half of each task is done
   const times = least.map((each, i) => {
     const half = (1 - each / task.signal[i]) / 2, row = done.findIndex((all) => all[i] > half);
     return row < 1 ? null : time[row - 1] +
@@ -57,6 +60,7 @@ export function compute(state) {
   };
 }
 
+/** @returns {Drawing} */
 export function show(
   { task, step, losses, own, done, level, times, byShare },
   { share, dim, horizon },
@@ -74,10 +78,9 @@ export function show(
   const sharp = Array.from({ length: 41 }, (_, i) => (i / 40) * 2),
     now = own[row].map((each) => dim * each * each);
   const mixed = (each) => (1 - share * share) * each + share * share * Math.exp(each);
-  const said = times.flatMap((
-    each,
-    i,
-  ) => (each === null ? [] : [`task ${i + 1} at ${format(Number(each.toFixed(1)))}`]));
+  const said = times.flatMap((each, i) =>
+    each === null ? [] : [`task ${i + 1} at ${format(Number(each.toFixed(1)))}`]
+  );
   return {
     summary:
       `${

@@ -27,6 +27,36 @@ export interface Control {
   view?: boolean;
 }
 
+/** Settings worth a look, and what to look at. */
+export interface Preset {
+  name: string;
+  look: string;
+  settings: Settings;
+}
+
+/** A question: which of its answers is right, how to get there, and why it is so. */
+export interface Guess {
+  question: string;
+  answers: string[];
+  right: number;
+  move: string;
+  why: string;
+  settings: Settings;
+}
+
+/** What a link asks of an explorer (links.mjs). It asks nothing if it is not the explorer's own. */
+export interface Link {
+  state?: Settings;
+  /** The only controls to show; null to show what is shown. */
+  shown?: string[] | null;
+  /** Whether all controls and pictures are to be shown. */
+  all?: boolean;
+  /** What to tell the reader. */
+  note?: string;
+  /** Why the link cannot be followed. */
+  wrong?: string;
+}
+
 /** A control on the page (controls.mjs). */
 export interface Input {
   element: HTMLElement;
@@ -48,6 +78,43 @@ export interface Model {
   send?(message: object): void;
 }
 
+/** The population loss in the eigenbasis (theory.mjs). */
+export interface Problem {
+  eigenvalues: Float64Array;
+  trace: number;
+  a: Float64Array;
+  b: Float64Array;
+  stiff: Float64Array;
+}
+
+/** A model of linear attention. */
+export interface LinearModel {
+  kind: string;
+  dim: number;
+  heads: number;
+  rank?: number;
+  init?: number;
+  seed?: number;
+}
+
+/** Its weights, head after head: v, and u if key and query are merged, otherwise k and q (engine.mjs). */
+export interface Weights extends LinearModel {
+  v: Float64Array;
+  u?: Float64Array;
+  k?: Float64Array;
+  q?: Float64Array;
+}
+
+/** What descends on moments (moments.mjs); `form` and `move` are for weights that W is made of. */
+export interface MomentWeights {
+  dim: number;
+  heads: number;
+  w: Float64Array;
+  v: Float64Array;
+  form?(): void;
+  move?(slope: Float64Array, rate: number): void;
+}
+
 /** 0 to 7 of the palette, or a name that the style sheet knows. */
 export type Colour = number | "theory" | "quiet" | "ink";
 
@@ -67,7 +134,7 @@ export interface Series {
   y: Numbers;
   color?: Colour;
   /** What stands beside its end instead of its name; false for nothing. */
-  label?: string | false;
+  label?: string | boolean;
   dashed?: boolean;
   /** Dots of this radius instead of a curve. */
   dots?: number;
@@ -106,7 +173,7 @@ export interface Panel {
   y: Axis;
   series?: Series[];
   /** Dashed horizontal and vertical lines of theory, with their names. */
-  levels?: { y: number; name: string; label?: false }[];
+  levels?: { y: number; name: string; label?: boolean }[];
   marks?: { x: number; name: string }[];
   handles?: Handle[];
   heat?: Heat;
@@ -156,10 +223,13 @@ export interface Result {
   unit?: string;
   /** Settings past which the page warns, as in { lr: 2.9 }. */
   edge?: Record<string, number> | null;
-  /** Whether a live run has ended, and what its clock says. */
-  done?: boolean;
-  clock?: string;
   [other: string]: any;
+}
+
+/** What a live run reports: whether it has ended, and what its clock says. */
+export interface LiveResult extends Result {
+  done: boolean;
+  clock?: string;
 }
 
 /** What `show` returns. */
@@ -195,7 +265,7 @@ export interface Definition {
   name: string;
   compute?(state: Settings, data: any): Result;
   /** Instead of `compute`: a run that reports results as it goes on. */
-  live?(state: Settings, report: (result: Result | null) => void): Job;
+  live?(state: Settings, report: (result: LiveResult | null) => void): Job;
   /** `row` is where the time bar stands, null without one. */
   show(result: any, state: Settings, row: number | null): Drawing;
   /** A run on finite data that the reader can ask for. A worker finds it by this name in the module. */

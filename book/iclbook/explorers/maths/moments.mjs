@@ -1,9 +1,13 @@
+// @ts-check
 // Gradient descent of merged linear attention on the moments of finite data, as in iclcore.engines.linear.
 //
 // ŷ = cᵀφ, c[d, {a, b}] = Σ_h W_h[d, a] v_h[b] over symmetric pairs {a, b} of the E = D + 1 token entries,
 // loss = power − 2 crossᵀc + cᵀ gram c. A mixture's moments are the weighted mean of its kinds'.
 
-// gram is shipped as its lower triangle, rows one after another; all as "float32:" and base64 of little-endian float32.
+/** @import { MomentWeights, Weights } from "../types.d.ts" */
+
+// The page has only the lower triangle of gram, row after row. Numbers are "float32:" and the base64 of
+// little-endian float32.
 export function unpack({ gram, cross, power }) {
   const numbers = (text) => {
     const bytes = Uint8Array.from(atob(text.split(":")[1]), (each) => each.charCodeAt(0));
@@ -43,7 +47,7 @@ export function lossOf({ gram, cross, power }, c) {
   return loss;
 }
 
-// The least loss of any c, power − crossᵀ gram⁻¹ cross, by Cholesky.
+// The least loss that any c has, power − crossᵀ gram⁻¹ cross, by Cholesky.
 export function floor({ gram, cross, power }) {
   const size = cross.length, l = gram.slice(), x = cross.slice();
   let least = power;
@@ -60,7 +64,7 @@ export function floor({ gram, cross, power }) {
   return least;
 }
 
-// Where c[d, {a, b}] stands, for every (d, a, b).
+// The index of c[d, {a, b}], for every (d, a, b).
 export function pairIndex(dim) {
   const size = dim + 1, pairs = (size * (size + 1)) / 2, index = new Int32Array(dim * size * size);
   let p = 0;
@@ -74,8 +78,9 @@ export function pairIndex(dim) {
   return index;
 }
 
-// W (H, D, E) and v (H, E) from the weights of engine.mjs: only the paper's subspace is filled.
-export function widen({ dim, heads, v, u }) {
+// W (H, D, E) and v (H, E) from the weights of engine.mjs. Outside the paper's subspace they are 0.
+/** @returns {MomentWeights} */
+export function widen(/** @type {Weights} */ { dim, heads, v, u }) {
   const size = dim + 1,
     w = new Float64Array(heads * dim * size),
     value = new Float64Array(heads * size);
@@ -101,7 +106,7 @@ export function collect({ dim, heads, w, v }, index, c, each = new Float64Array(
   for (let i = 0; i < each.length; i++) c[index[i]] += each[i];
 }
 
-// Each head's own c.
+// The c of each head.
 export function byHead({ dim, heads, w, v }, index, features) {
   const size = dim + 1, rows = dim * size;
   return Array.from({ length: heads }, (_, h) => {
@@ -120,9 +125,14 @@ export function byHead({ dim, heads, w, v }, index, features) {
   });
 }
 
-// `steps` steps in place; every `stride` of them and at the end, from before the step, the loss, c and what
-// `keep(weights, index)` makes of the weights. `form` makes W of other weights, and `move` moves those instead of it (sample.mjs).
-export function descendMoments(train, weights, { steps, lr, stride, keep = () => null }) {
+// Gradient descent for `steps` steps, in place. Every `stride` steps and at the end it records what is there
+// before the step: the loss, c and what `keep(weights, index)` returns. If W is made of other weights
+// (sample.mjs), `form` makes it and `move` moves those.
+export function descendMoments(
+  train,
+  /** @type {MomentWeights} */ weights,
+  { steps, lr, stride, keep = (/** @type {any[]} */ ..._) => null },
+) {
   const { dim, heads, w, v, form = () => {}, move = own } = weights;
   const size = dim + 1, rows = dim * size, index = pairIndex(dim), dw = new Float64Array(w.length);
   function own(by, rate) {

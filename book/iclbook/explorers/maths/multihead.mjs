@@ -1,17 +1,18 @@
-// Gradient flow of multi-head softmax attention on several tasks: iclcore.heads.theory.
+// @ts-check
+// The gradient flow of multi-head softmax attention on several tasks, as in iclcore.heads.theory.
 //
 // Loss_i = s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i],  B_hh' = exp(x), x = Σ_j d_j ω_j^h ω_j^h'.
-// Where softmax is mixed with linear attention (mixed.py), `soft` is its share squared: B = (1 − soft) x + soft exp(x),
-// and linear attention's own term (1 − soft)(Σ_h μω)²/L comes to the loss.
-// ω and μ are (H x I), head after head, and positive: the flow runs in their logarithms, where no
-// decayed weight can cross zero by round-off.
+// If softmax is mixed with linear attention (mixed.py), `soft` is its share squared: B = (1 − soft) x + soft exp(x),
+// and the loss also has the term (1 − soft)(Σ_h μω)²/L of linear attention.
+// ω and μ are (H x I), head after head, and positive. The flow runs in their logarithms, so that round-off
+// cannot take a decayed weight across zero.
 
 export function multiTask(dims, context, { signal = dims, noise = 0, soft = 1 } = {}) {
   const phi = signal.map((s) => 1 + noise / s);
   return { dims, context, signal, phi, soft, width: dims.reduce((a, b) => a + b, 0) };
 }
 
-// B into `b`, and its slope dB/dx into `slope`.
+// Writes B into `b` and its slope dB/dx into `slope`.
 function overlap({ dims, soft }, heads, omega, b, slope) {
   const tasks = dims.length;
   for (let h = 0; h < heads; h++) {
@@ -27,7 +28,7 @@ function overlap({ dims, soft }, heads, omega, b, slope) {
   }
 }
 
-// Each task's loss.
+// The loss of each task.
 export function losses(task, heads, omega, mu) {
   const { dims, signal, phi, context } = task, tasks = dims.length;
   const b = new Float64Array(heads * heads), rest = (1 - task.soft) / context;
@@ -44,7 +45,7 @@ export function losses(task, heads, omega, mu) {
   });
 }
 
-// d(log ω, log μ)/dt, time being the sum of learning rates.
+// d(log ω, log μ)/dt, where time is the sum of learning rates.
 function speed(task, heads) {
   const { dims, signal, phi, context, width } = task, tasks = dims.length, size = heads * tasks;
   const omega = new Float64Array(size), mu = new Float64Array(size);
@@ -85,18 +86,18 @@ function speed(task, heads) {
   };
 }
 
-// Steps of Gragg, Bulirsch and Stoer: the modified midpoint rule with 2, 4, 6 … substeps, extrapolated to none,
-// until two columns agree to `tolerance`. Says how many columns it took, 0 if they come no closer. What it works
-// with is made once: a run takes some hundred steps.
-const COLUMNS = 9,
-  CLOSER = Array.from(
-    { length: COLUMNS + 1 },
-    (_, k) => Array.from({ length: k }, (_, j) => 1 / ((k / (k - j)) ** 2 - 1)),
-  );
+// Steps of Gragg, Bulirsch and Stoer: the modified midpoint rule with 2, 4, 6 … substeps, extrapolated to steps
+// of length 0 until two columns agree to `tolerance`. A step returns how many columns it took, or 0 if they
+// come no closer. The arrays are made once, since a run takes some hundred steps.
+const COLUMNS = 9;
+const CLOSER = Array.from(
+  { length: COLUMNS + 1 },
+  (_, k) => Array.from({ length: k }, (_, j) => 1 / ((k / (k - j)) ** 2 - 1)),
+);
 function stepper(f, n, tolerance) {
   const vector = () => new Float64Array(n),
     [first, z0, z1, slope] = [vector(), vector(), vector(), vector()];
-  const row = Array.from({ length: COLUMNS }, vector); // of the columns before, then of this one
+  const row = Array.from({ length: COLUMNS }, vector); // the extrapolation so far
   return (y, length, next) => {
     f(y, first);
     let worst = Infinity;
@@ -125,7 +126,7 @@ function stepper(f, n, tolerance) {
         }
         row[k - 1][i] = value;
         const gap = Math.abs(value - last);
-        if (!(gap <= error)) error = gap; // what is no number is none that agrees
+        if (!(gap <= error)) error = gap; // also if the gap is no number
       }
       if (k === 1) continue;
       if (error < tolerance) {
@@ -139,10 +140,10 @@ function stepper(f, n, tolerance) {
   };
 }
 
-// How much longer the next step is, by the columns that this one took: each costs more than the one before.
+// How much longer the next step is, by the columns that this one took. Each costs more than the one before.
 const GROW = [0, 0, 3, 2, 1.7, 1.4, 1.15, 1, 0.85, 0.7];
 
-// (ω, μ) at increasing times, the first being the start's.
+// ω, μ and the losses at increasing times, of which the first is the start's.
 export function flow(task, heads, omega0, mu0, times, tolerance = 1e-10) {
   const size = heads * task.dims.length, go = stepper(speed(task, heads), 2 * size, tolerance);
   const y = Float64Array.from([...omega0, ...mu0], Math.log),
@@ -160,7 +161,8 @@ export function flow(task, heads, omega0, mu0, times, tolerance = 1e-10) {
         y.set(next);
         t = step === rest ? until : t + step;
         const longer = step * GROW[columns];
-        length = step < rest || longer < step ? longer : Math.max(length, longer); // one cut short by a time says little
+        // A step that a time has cut short says little about how long the next can be.
+        length = step < rest || longer < step ? longer : Math.max(length, longer);
       } else {
         length = step / 2;
         if (length < 1e-9) return { omega, mu, loss };
@@ -173,8 +175,8 @@ export function flow(task, heads, omega0, mu0, times, tolerance = 1e-10) {
   return { omega, mu, loss };
 }
 
-// The shares 0 ≤ m_i ≤ 1 of the tasks `own` with sum `budget` that leave the least Σ s_i / (1 + L m_i/(φ_i d_i)):
-// what is filled grows piecewise linearly with the level.
+// The shares 0 ≤ m_i ≤ 1 of the tasks `own`, with sum `budget`, for which Σ s_i / (1 + L m_i/(φ_i d_i)) is
+// least. Their sum grows piecewise linearly with the water's level.
 export function waterFilling({ dims, context, signal, phi }, budget, own = dims.map((_, i) => i)) {
   const depth = own.map((i) => (phi[i] * dims[i]) / context),
     root = own.map((i, n) => Math.sqrt(signal[i] * depth[n]));
@@ -190,11 +192,11 @@ export function waterFilling({ dims, context, signal, phi }, budget, own = dims.
   return shares(from + ((to - from) * (budget - low)) / (high - low));
 }
 
-// What is left of a task's loss with share m.
+// The loss of a task that has share m.
 export const left = ({ dims, context, signal, phi }, i, m) =>
   signal[i] / (1 + (context * m) / (phi[i] * dims[i]));
 
-// The best single head for the tasks `own`: water filling with the budget 1/e, which is Σ_j d_j ω_j² = 1.
+// The best single head for the tasks `own`: water filling with the budget 1/e, where Σ_j d_j ω_j² = 1.
 export function oneHead(task, own) {
   return waterFilling(task, 1 / Math.E, own).map((m, n) => {
     const i = own[n], omega = Math.sqrt((Math.E * m) / task.dims[i]);

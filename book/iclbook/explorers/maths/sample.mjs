@@ -1,8 +1,11 @@
-// Training on finitely many sequences, drawn in the page: exact descent on their three averages (moments.mjs).
+// @ts-check
+// Training on finitely many sequences that the page draws: exact descent on their averages (moments.mjs).
 
-import { format } from "../ui/chart.mjs";
+import { format } from "../ui/format.mjs";
 import { descendMoments, floor, pairIndex, widen } from "./moments.mjs";
 import { drawSequences, secondMoments } from "./training.mjs";
+
+/** @import { MomentWeights, Settings, Weights } from "../types.d.ts" */
 
 export const DRAWN = 2000;
 const POINTS = 320;
@@ -38,8 +41,9 @@ export function average(data) {
   return { gram, cross, power };
 }
 
-// Weights of separate key and query as those of moments.mjs, W_h = Σ_r q_r k_rᵀ. A key reads the label too.
-export function factored({ dim, heads, rank, v, k, q }) {
+// Weights of separate key and query for moments.mjs, with W_h = Σ_r q_r k_rᵀ. A key reads the label too.
+/** @returns {MomentWeights} */
+export function factored(/** @type {Weights} */ { dim, heads, rank, v, k, q }) {
   const size = dim + 1,
     query = q.slice(),
     key = new Float64Array(heads * rank * size),
@@ -78,8 +82,11 @@ export function factored({ dim, heads, rank, v, k, q }) {
   return { dim, heads, w, v: value, form, move };
 }
 
-// What the button of an explorer draws over its first panel: the same start, on drawn sequences.
-export function onSequences({ eigenvalues, context, seed, steps, lr }, weights) {
+// The run on finite data of an explorer: from the same start, drawn over its first panel.
+export function onSequences(
+  /** @type {Settings} */ { eigenvalues, context, seed, steps, lr },
+  /** @type {Weights} */ weights,
+) {
   const train = average(drawSequences({ eigenvalues, context, seed, sequences: DRAWN }));
   const wide = weights.kind === "merged" ? widen(weights) : factored(weights);
   const { step, loss, left } = descendMoments(train, wide, {

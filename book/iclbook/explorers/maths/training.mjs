@@ -1,12 +1,13 @@
-// Full-batch gradient descent of attention on drawn sequences, for a worker: softmax, and linear beside it.
+// @ts-check
+// Full-batch gradient descent of softmax and linear attention on drawn sequences, for a worker.
 //
-// A head is W_h (D x E) and
-// v_h (E); with u = W_hᵀ x_q, softmax predicts Σ_h v_h·Σ_m p_m token_m, p = softmax(u·token_m), and linear
-// attention Σ_h u·S v_h with S the mean of token tokenᵀ, over the context and the query.
+// A head is W_h (D x E) and v_h (E). With u = W_hᵀ x_q, softmax predicts Σ_h v_h·Σ_m p_m token_m, where
+// p = softmax(u·token_m). Linear attention predicts Σ_h u·S v_h, where S is the mean of token tokenᵀ over
+// the context and the query.
 
 import { normals, start } from "./engine.mjs";
 
-// P sequences of T tokens (x, y), in the eigenbasis, the query last and its y zero; and the answers.
+// P sequences of T tokens (x, y) in the eigenbasis, and their answers. The query is the last token; its y is 0.
 export function drawSequences({ eigenvalues, context, sequences, seed }) {
   const dim = eigenvalues.length, size = dim + 1, length = context + 1;
   const z = normals(seed + 1_000_000, sequences * dim * (length + 1));
@@ -27,7 +28,7 @@ export function drawSequences({ eigenvalues, context, sequences, seed }) {
   return { dim, length, sequences, tokens, answers, mean: null };
 }
 
-// S of every sequence, once.
+// S of every sequence.
 export function secondMoments({ dim, length, sequences, tokens }) {
   const size = dim + 1, mean = new Float64Array(sequences * size * size);
   for (let p = 0; p < sequences; p++) {
@@ -43,7 +44,7 @@ export function secondMoments({ dim, length, sequences, tokens }) {
   return mean;
 }
 
-// Mean squared error, and its gradients into dw and dv.
+// Returns the mean squared error, and writes its gradients into dw and dv.
 export function attentionPass(softmax, heads, w, v, data, dw, dv) {
   const { dim, length, sequences, tokens, answers, mean } = data, size = dim + 1;
   const u = new Float64Array(heads * size), probability = new Float64Array(heads * length);
@@ -120,8 +121,8 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
   return loss / sequences;
 }
 
-// What the tokens of the first sequence weigh: with each head of softmax (linear: its score over T), what
-// each adds to the answer by each head, weight v_h·token, and how much of each head's score is read from labels.
+// For the tokens of the first sequence and each head: their weights (of linear attention, score over T), what
+// they add to the answer (weight times v_h·token), and how much of the head's score is read from labels.
 export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, tokens }) {
   const size = dim + 1, query = (length - 1) * size, adds = [], looks = [], labels = [];
   form();
@@ -154,7 +155,7 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
   return { looks, adds, labels };
 }
 
-// One model: step() moves it once and returns the loss from before.
+// One model. step() takes one step and returns the loss before it.
 export function trainee(softmax, model, data, lr) {
   const { kind, dim, heads } = model, size = dim + 1, first = start(model);
   const w = new Float64Array(heads * dim * size), v = new Float64Array(heads * size);
@@ -204,8 +205,9 @@ export function trainee(softmax, model, data, lr) {
   return { step, form, w, v, key, query, lr, moved: kind === "merged" ? [v, w] : [v, key, query] };
 }
 
-// 2/sharpness of the loss where a model stands: no larger learning rate can stay there. By power iteration on
-// differences of the gradient, which a step from either side shows; shifted, so that a saddle's way down is passed over.
+// The largest learning rate at which a model can stay where it is, 2/sharpness. Power iteration on differences
+// of the gradient, which steps from both sides show. It is shifted, so that it does not find the way down
+// from a saddle.
 export function edge({ step, moved, lr }) {
   const here = moved.map((each) => each.slice()), reach = 1e-4;
   const gradientAt = (x, sign) => {
@@ -238,7 +240,7 @@ export function edge({ step, moved, lr }) {
   return 2 / size;
 }
 
-// The worker itself: told a setting, it trains both models a slice of time after another.
+// The worker. It trains both models, one slice of time after another, and reports after each.
 export function work() {
   const SLICE = 60;
   let run = null, waiting = null;
@@ -251,7 +253,7 @@ export function work() {
       n < atMost && run.left === null && run.at <= run.steps && performance.now() < until;
       n++, run.at++
     ) {
-      // the heads are those that have this loss: from before the step
+      // the values before the step, which have this loss
       const value = run.models.map(({ v }) =>
         Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1])
       );

@@ -2,7 +2,7 @@
 // The pictures of an explorer: one figure a panel, in one column or two.
 
 import { draw } from "./chart.mjs";
-import { make } from "./controls.mjs";
+import { make } from "./dom.mjs";
 import { handles } from "./handles.mjs";
 import { readout } from "./readout.mjs";
 

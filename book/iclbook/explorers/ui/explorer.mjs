@@ -5,7 +5,8 @@
 // these and the optional functions take and return. Whatever a worker calls is exported by its name.
 
 import { compare } from "./compare.mjs";
-import { button, control, make, unique } from "./controls.mjs";
+import { control } from "./controls.mjs";
+import { button, make, unique } from "./dom.mjs";
 import { downloadCsv } from "./csv.mjs";
 import { createPictures } from "./drawing.mjs";
 import { createFiniteRun } from "./finite.mjs";
@@ -16,7 +17,7 @@ import { createState } from "./state.mjs";
 import { liveBar, reducedMotion, timeBar } from "./timebar.mjs";
 import { inWorker } from "./worker.mjs";
 
-/** @import { Control, Definition, Drawing, Input, Model, Result, Settings } from "../types.d.ts" */
+/** @import { Control, Definition, Drawing, Input, Link, Model, Result, Settings } from "../types.d.ts" */
 
 const QUIET = 400; // ms without a change before the summary is announced
 const STILL = 800; // ms between two pictures of a live run for readers who want less motion
@@ -81,7 +82,7 @@ class Explorer {
     el.replaceChildren(this.root);
     this.stopLinks = model.send
       ? () => {}
-      : followLinks(this.id, this.controls, (asked) => this.openLink(asked));
+      : followLinks(this.id, this.controls, (link) => this.openLink(link));
     this.observer = new ResizeObserver(() => this.measure());
     this.observer.observe(this.ruler);
   }
@@ -115,10 +116,10 @@ class Explorer {
       restore: (settings) => this.setAll(settings),
       changed: refresh,
     });
-    const { hides } = this.folding, assume = (settings) => this.tryOut(settings);
-    this.guess = guess({ ask: model.get("guess"), first: initial, state: values, hides, assume });
-    const list = model.get("presets") ?? [];
-    this.presets = presets({ list, first: initial, state: values, hides, assume });
+    const { hides } = this.folding, apply = (settings) => this.tryOut(settings);
+    const list = model.get("presets") ?? [], ask = model.get("guess");
+    this.guess = guess({ ask, initial, state: values, hides, apply });
+    this.presets = presets({ list, initial, state: values, hides, apply });
   }
 
   makeTimeBar() {
@@ -223,15 +224,15 @@ class Explorer {
     return { ...this.computed, at: this.state.values.at, ...this.fits(this.computed) };
   }
 
-  openLink(/** @type {ReturnType<typeof import("./links.mjs").decode>} */ asked) {
-    const { state, wrong, note } = asked;
+  openLink(/** @type {Link} */ link) {
+    const { state, wrong, note } = link;
     if (wrong) {
       this.say(`${wrong}: here are the explorer's own settings.`);
       this.setAll(this.state.initial);
     }
     if (!state) return;
     this.say(note);
-    this.folding.open(asked);
+    this.folding.open(link);
     this.time?.pause();
     this.tryOut(state);
     this.root.scrollIntoView({ block: "nearest" });

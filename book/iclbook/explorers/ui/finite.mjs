@@ -1,7 +1,7 @@
 // @ts-check
 // A run on finite data that the reader asks for, drawn over the curves of the theory.
 
-import { button } from "./controls.mjs";
+import { button } from "./dom.mjs";
 import { inWorker } from "./worker.mjs";
 
 /** @import { Finite, Model, Settings } from "../types.d.ts" */

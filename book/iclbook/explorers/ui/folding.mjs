@@ -1,10 +1,10 @@
 // @ts-check
 // Which controls and pictures of an explorer are shown: few at first, all, or those a link names.
 
-import { button } from "./controls.mjs";
+import { button } from "./dom.mjs";
 import { same } from "./values.mjs";
 
-/** @import { Input, Settings } from "../types.d.ts" */
+/** @import { Input, Link, Settings } from "../types.d.ts" */
 
 /**
  * `first` are the keys of the controls that are shown at first; if there are none, all are shown.
@@ -45,8 +45,8 @@ export function createFolding({ first, initial, values, inputs, changed }) {
     changed();
   }
 
-  /** What a link says of the controls and pictures. */
-  function open({ shown, all, state }) {
+  /** Shows what a link asks for. */
+  function open(/** @type {Link} */ { shown, all, state }) {
     if (!shown && !all) return;
     linked = shown;
     fewControls = false;

@@ -6,10 +6,10 @@
 // text of a chapter are written by hand. They have no version and no checksum, and name only what
 // they change: #rank_one?init=0.01
 
-import { button, make } from "./controls.mjs";
+import { button, make } from "./dom.mjs";
 import { clamp, same } from "./values.mjs";
 
-/** @import { Control, Settings } from "../types.d.ts" */
+/** @import { Control, Link, Settings } from "../types.d.ts" */
 
 // The version of what the settings mean. A link of another version still opens, with a notice.
 const VERSION = 1;
@@ -59,10 +59,9 @@ function leadsElsewhere(text, owner) {
 const older = "The link was made by another version of this explorer: what both know is set.";
 
 /**
- * What a link asks of this explorer: { state, shown, all, note }, { wrong: why }, or {} if it asks
- * nothing. A value is refused if the control would not take it as it is.
+ * What a link asks of this explorer. A value that the control would not take as it is is refused.
  * @param {string} hash @param {string} name @param {Control[]} controls
- * @returns {{ state?: Settings, shown?: string[] | null, all?: boolean, note?: string, wrong?: string }}
+ * @returns {Link}
  */
 export function decode(hash, name, controls) {
   const text = hash.replace(/^#/, "");
@@ -103,7 +102,7 @@ export function decode(hash, name, controls) {
  * Calls `open` with what the page's address asks of an explorer: now, whenever the address changes,
  * and when the link that is already in the address is followed again. Returns how to stop.
  * @param {string} name @param {Control[]} controls
- * @param {(asked: ReturnType<typeof decode>) => void} open
+ * @param {(link: Link) => void} open
  */
 export function followLinks(name, controls, open) {
   const follow = () => open(decode(location.hash, name, controls));

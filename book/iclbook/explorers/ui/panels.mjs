@@ -1,14 +1,18 @@
+// @ts-check
 // Panels that several explorers of linear attention share.
 
-import { format, subscript } from "./chart.mjs";
+import { format, subscript } from "./format.mjs";
 import { learned, stableRate } from "../maths/theory.mjs";
+
+/** @import { Panel } from "../types.d.ts" */
 
 export const axis = (dim) => Array.from({ length: dim }, (_, d) => `e${subscript(d + 1)}`);
 
-// Column i of rows of `width` numbers.
+/** Column i of an array with rows of `width` numbers. */
 export const column = ({ step }, array, width, i) =>
   Float64Array.from(step, (_, r) => array[r * width + i]);
 
+/** @returns {Panel} */
 export const lossPanel = (run, levels, steps, row) => ({
   title: "Loss",
   x: { label: "step", min: 0, max: steps },
@@ -18,6 +22,7 @@ export const lossPanel = (run, levels, steps, row) => ({
   series: [{ name: "loss", label: false, color: "ink", x: run.step, y: run.loss }],
 });
 
+/** @returns {Panel} */
 export function predictorPanel(problem, run, row) {
   const dim = problem.a.length, names = axis(dim);
   return {
@@ -34,7 +39,10 @@ export function predictorPanel(problem, run, row) {
   };
 }
 
-// What of each eigenvector is learned, M_dd in units of a_d/b_d.
+/**
+ * How much of each eigenvector is learned, M_dd in units of a_d/b_d.
+ * @returns {Panel}
+ */
 export function sharePanel(problem, run, steps, row) {
   const dim = problem.a.length, ends = learned(problem);
   return {
@@ -52,7 +60,7 @@ export function sharePanel(problem, run, steps, row) {
   };
 }
 
-// When a recorded series first passes a level, between the recorded steps; null if it never does.
+/** The step at which a series first passes a level, between the recorded steps; null if it never does. */
 export function passes({ step }, series, level) {
   const row = series.findIndex((each) => each > level);
   if (row < 1) return null;
@@ -60,6 +68,7 @@ export function passes({ step }, series, level) {
     ((level - series[row - 1]) / (series[row] - series[row - 1])) * (step[row] - step[row - 1]);
 }
 
+/** How the run ended, for the table of pinned curves. */
 export const went = (run) => [
   {
     name: "eigenvectors half learned at step",
@@ -70,7 +79,7 @@ export const went = (run) => [
   { name: "loss at the end", value: run.loss.at(-1) },
 ];
 
-// The run in words: where the loss goes, and when each eigenvector is half learned, or `coming` to be by theory.
+/** The run in words. `coming` are the steps at which theory expects what is not yet half learned. */
 export function course(problem, run, row, coming = []) {
   const dim = problem.a.length,
     names = axis(dim),
@@ -95,16 +104,14 @@ export function course(problem, run, row, coming = []) {
     `at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
 }
 
-// The learning rate past which a run cannot stay where training ends; its slider is marked there.
+/** The learning rate past which a run cannot stay where training ends. Its slider has a mark there. */
 export const edgeOf = (problem, model) => ({ lr: stableRate(problem, model) });
 
-export const leaving = (
-  run,
-  lr,
-  edge,
-) => (run.left === null
-  ? ""
-  : `At step ${format(run.left)} the run leaves: its learning rate ${
-    format(lr)
-  } is past the edge of stability; ` +
-    `where training would end, no rate above ${format(edge.lr)} can stay.`);
+/** The warning for a run that has left. */
+export const leaving = (run, lr, edge) =>
+  run.left === null
+    ? ""
+    : `At step ${format(run.left)} the run leaves: its learning rate ${
+      format(lr)
+    } is past the edge of stability; ` +
+      `where training would end, no rate above ${format(edge.lr)} can stay.`;

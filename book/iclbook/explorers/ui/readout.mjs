@@ -1,285 +1,252 @@
-// What a chart answers to a pointer, a finger and the arrow keys: values at a place, on all charts of the
-// explorer that share its axis; the cursor of a chart that has one is moved there; and what has a name in
-// common, in curves, matrices, labels and bars, lights up together.
+// @ts-check
+// How the pictures answer a pointer, a finger and the arrow keys. All charts with the same axis show
+// their values at a place. The cursor of a chart that has one is moved. Curves, cells, labels and bars
+// with a tag in common light up together.
 
-import { format, headerTag, tagsOf } from "./chart.mjs";
-import { make } from "./controls.mjs";
+import { make } from "./dom.mjs";
+import {
+  decimal,
+  exact,
+  firstValuesAt,
+  inWords,
+  isReadable,
+  nearestPlace,
+  sharesAxis,
+  short,
+  valuesAt,
+  wordsAt,
+} from "./reading.mjs";
+import { tagsOf } from "./svg.mjs";
 
-const NEAR = 14, SLOP = 8, MOST = 9; // units of the picture; pixels; lines of values
+/** @import { Picture, Series } from "../types.d.ts" */
 
-const digits = new Intl.NumberFormat("en", { useGrouping: false, maximumFractionDigits: 12 });
-const exact = (x) => (Number.isInteger(x) ? x.toLocaleString("en") : short(x));
-// without an exponent, which an attribute of a slider does not take
-export const decimal = (value) => digits.format(value);
-export const short = (value) => format(Number(value.toPrecision(3)));
+const NEAR = 14; // a curve lights up this near, in units of the picture
+const SLOP = 8; // a finger that moves fewer pixels taps
+const KEYS = {
+  ...{ ArrowRight: 5, ArrowUp: 5, ArrowLeft: -5, ArrowDown: -5 }, // units of the picture
+  ...{ PageUp: 50, PageDown: -50, Home: -1e5, End: 1e5 },
+};
+const SLIDER = ["tabindex", "aria-valuemin", "aria-valuemax", "aria-valuenow", "aria-valuetext"];
 
-// y at x between the points of a series, null outside; of dots, the one that stands there.
-function valueAt({ x, y, dots }, at, within) {
-  if (dots) {
-    const i = Array.from(x).findIndex((each) => Math.abs(each - at) <= within);
-    return i < 0 ? null : y[i];
-  }
-  let high = 0;
-  while (high < x.length && x[high] < at) high++;
-  if (high === x.length) return null;
-  if (x[high] === at || high === 0) return x[high] === at ? y[high] : null;
-  return y[high - 1] + ((at - x[high - 1]) / (x[high] - x[high - 1])) * (y[high] - y[high - 1]);
-}
-
-// A picture without a read-out in words: the curves of a plane, the cells of a matrix.
-const paths = ({ series }) =>
-  series.filter(({ dots, dashed, x }) => !dots && !dashed && x.length).map(({ name, x, y }) =>
-    `${name}: from ${short(x[0])}, ${short(y[0])} to ${short(x[x.length - 1])}, ${
-      short(y[y.length - 1])
-    }`
-  );
-const cells = ({ heat: { rows, columns, values }, y }) =>
-  rows.map((row, i) =>
-    `${headerTag(row, y)}: ${
-      columns.map((column, j) => `${column} ${values[i * columns.length + j].toFixed(2)}`).join(
-        ", ",
-      )
-    }`
-  );
-
-// `pictures` are { figure, svg, panel, place, unit, width }, kept up to date by the shell; `move(key, x)` sets a control
-// or the time; `root` holds all that can light up; `aim(event)` is the point that a drag would move (handles.mjs).
-export function readout({ root, pictures, move, aim }) {
-  let read = null, lit = [], held = null;
-
-  const reads = ({ place, panel }) => place && !panel.plane;
-  const sharing = (one, other) => reads(other) && other.panel.x.label === one.panel.x.label;
-  // the recorded place that is nearest
-  const snap = ({ panel }, at) => {
-    const first = panel.series.find((each) =>
-      !each.dots && !each.dashed && !each.pale && each.x.length > 1
-    );
-    if (!first) return at;
-    const f = panel.x.log ? Math.log : (value) => value;
-    return first.x.reduce(
-      (best, each) => (Math.abs(f(each) - f(at)) < Math.abs(f(best) - f(at)) ? each : best),
-      first.x[0],
-    );
-  };
-  const found = ({ panel, place }, at) => {
-    const within = Math.abs(place.invert(place.sx(at) + 6) - at) + 1e-12;
-    return (panel.series ?? []).map((series) => ({ series, value: valueAt(series, at, within) }))
-      .filter(({ series, value }) => value !== null && Number.isFinite(value) && series.name)
-      .sort((a, b) =>
-        Boolean(a.series.dashed) - Boolean(b.series.dashed) ||
-        Boolean(a.series.pale) - Boolean(b.series.pale)
-      );
-  };
-  const words = (picture, at) =>
-    `${picture.panel.x.label} ${exact(at)}: ` +
-    found(picture, at).slice(0, MOST).map(({ series, value }) => `${series.name} ${short(value)}`)
-      .join(", ");
-
-  function paintRead() {
-    for (const picture of pictures) {
-      picture.svg.querySelector(".ex-read")?.remove();
-      picture.values.hidden = true;
+/** Lights up all that has a tag in common with what is pointed at. */
+function createLighting(/** @type {HTMLElement} */ root) {
+  /** @type {string[]} */
+  let lit = [];
+  function repaint() {
+    let isAny = false;
+    for (const element of root.querySelectorAll("[data-tags]")) {
+      const tags = element.getAttribute("data-tags").split("|");
+      const isLit = lit.length > 0 && tags.some((tag) => lit.includes(tag));
+      element.classList.toggle("ex-lit", isLit);
+      isAny ||= isLit;
     }
-    if (!read?.from.place) return;
-    for (
-      const picture of pictures.filter((each) => !each.figure.hidden && sharing(read.from, each))
-    ) {
-      const { place, unit, width, values } = picture,
-        x = place.sx(read.at),
-        all = found(picture, read.at).slice(0, MOST);
-      if (!all.length || x < place.left - 1 || x > place.right + 1) continue;
-      const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
-      group.setAttribute("class", "ex-read");
-      group.innerHTML = `<line x1="${x}" x2="${x}" y1="${place.top}" y2="${place.bottom}"/>` +
-        all.map(({ value }) => place.sy(value)).filter((y) => y >= place.top && y <= place.bottom)
-          .map((y) => `<circle r="3" cx="${x}" cy="${y}"/>`).join("");
-      picture.svg.append(group);
-      values.replaceChildren(
-        make("b", {}, `${picture.panel.x.label} ${exact(read.at)}`),
-        ...all.map(({ series, value }) =>
-          make("span", {}, `${series.name} `, make("i", {}, short(value)))
-        ),
-      );
-      values.hidden = false;
-      const left = x > width / 2;
-      values.style.left = left ? "" : `${(x + 8) * unit}px`;
-      values.style.right = left ? `${(width - x + 8) * unit}px` : "";
-    }
+    root.classList.toggle("ex-lighting", isAny);
   }
-  function light(tags) {
+  function light(/** @type {string[]} */ tags) {
     if (tags.join() === lit.join()) return;
     lit = tags;
-    paintLit();
+    repaint();
   }
-  function paintLit() {
-    let any = false;
-    for (const each of root.querySelectorAll("[data-tags]")) {
-      const on = lit.length > 0 && each.dataset.tags.split("|").some((tag) => lit.includes(tag));
-      each.classList.toggle("ex-lit", on);
-      any ||= on;
-    }
-    root.classList.toggle("ex-lighting", any);
-  }
+  return { light, repaint: () => lit.length && repaint() };
+}
 
-  // ---- pointer and finger
-  const pictureOf = (event) => {
-    const svg = event.target.closest?.(".ex-panels svg"),
-      picture = pictures.find((each) => each.svg === svg);
-    if (!picture || !reads(picture)) return {};
-    const box = svg.getBoundingClientRect(),
-      x = ((event.clientX - box.left) / box.width) * picture.width;
-    return { picture, x, y: (event.clientY - box.top) / picture.unit };
-  };
-  const inside = ({ place }, x, y) =>
-    x > place.left - 6 && x < place.right + 6 && y > 0 && y < place.bottom + 12;
-  function over(event) {
-    const { picture, x, y } = pictureOf(event);
-    if (held) return drag(event);
-    const tags = (each) => each?.dataset.tags.split("|").filter(Boolean) ?? [], aimed = aim(event);
-    const named = aimed ? tags(aimed).slice(0, 1) : tags(event.target.closest?.("[data-tags]")); // a point's first tag is its own
-    if (!picture || !inside(picture, x, y)) {
-      light(named);
-      return clear();
+/** Draws the line at a place, a dot on each curve, and the values in a box beside it. */
+function showValues(/** @type {Picture} */ picture, /** @type {number} */ at) {
+  const { place, panel, svg, unit, width, values } = picture, { left, right, top, bottom } = place;
+  const x = place.sx(at), all = firstValuesAt(picture, at);
+  if (!all.length || x < left - 1 || x > right + 1) return;
+  const dots = all.map(({ value }) => place.sy(value)).filter((y) => y >= top && y <= bottom);
+  const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+  group.setAttribute("class", "ex-read");
+  group.innerHTML = `<line x1="${x}" x2="${x}" y1="${top}" y2="${bottom}"/>` +
+    dots.map((y) => `<circle r="3" cx="${x}" cy="${y}"/>`).join("");
+  svg.append(group);
+  values.replaceChildren(
+    make("b", {}, `${panel.x.label} ${exact(at)}`),
+    ...all.map(({ series, value }) =>
+      make("span", {}, `${series.name} `, make("i", {}, short(value)))
+    ),
+  );
+  values.hidden = false;
+  const isLeft = x > width / 2; // on the side where there is room
+  values.style.left = isLeft ? "" : `${(x + 8) * unit}px`;
+  values.style.right = isLeft ? `${(width - x + 8) * unit}px` : "";
+}
+
+/** Tells assistive technology what a picture is: a slider that is read out, or an image. */
+function describe(/** @type {Picture} */ picture, /** @type {number | null} */ at) {
+  const { svg, panel } = picture;
+  const slider = () => ({
+    role: "slider",
+    tabindex: 0,
+    "aria-label": panel.title,
+    "aria-valuemin": decimal(panel.x.min),
+    "aria-valuemax": decimal(panel.x.max),
+    "aria-valuenow": decimal(at),
+    "aria-valuetext": wordsAt(picture, at),
+  });
+  if (at === null) { for (const name of SLIDER) svg.removeAttribute(name); }
+  const attributes = at === null ? { role: "img", "aria-label": inWords(panel) } : slider();
+  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, String(value));
+}
+
+const tagsOn = (element) => element?.getAttribute("data-tags").split("|").filter(Boolean) ?? [];
+const isInside = (/** @type {Picture} */ { place }, x, y) =>
+  x > place.left - 6 && x < place.right + 6 && y > 0 && y < place.bottom + 12;
+
+/**
+ * `move(key, x, by)` sets what a cursor stands for; `aim(event)` returns the element of the point that
+ * a drag would move (handles.mjs). The pictures are kept up to date by drawing.mjs.
+ * @param {{ root: HTMLElement, pictures: Picture[],
+ *   move: (key: string, x: number, by?: number) => void, aim: (event: Event) => Element }} explorer
+ */
+export function readout({ root, pictures, move, aim }) {
+  /** @type {{ from: Picture, at: number } | null} The place that is read out. */
+  let read = null;
+  const { light, repaint } = createLighting(root);
+
+  function showRead() {
+    for (const { svg, values } of pictures) {
+      svg.querySelector(".ex-read")?.remove();
+      values.hidden = true;
     }
-    const at = snap(picture, picture.place.invert(x));
-    read = { from: picture, at };
-    const near = found(picture, at).map((
-      { series, value },
-    ) => [Math.abs(picture.place.sy(value) - y), series])
-      .filter(([far, series]) => far < NEAR && !series.pale).sort(([a], [b]) => a - b);
-    light(named.length ? named : near.length ? tagsOf(near[0][1]) : []);
-    paintRead();
+    if (!read?.from.place) return;
+    for (const each of pictures) {
+      if (!each.figure.hidden && sharesAxis(read.from, each)) showValues(each, read.at);
+    }
   }
   function clear() {
     if (!read) return;
     read = null;
-    paintRead();
+    showRead();
+  }
+  /** Reads out where the pointer is, and lights up what it is on. */
+  function point(event, /** @type {Picture | undefined} */ picture, x, y) {
+    const aimed = aim(event);
+    // the first tag of a point is its own name
+    const on = aimed ? tagsOn(aimed).slice(0, 1) : tagsOn(event.target.closest?.("[data-tags]"));
+    if (!picture || !isInside(picture, x, y)) {
+      light(on);
+      return clear();
+    }
+    const at = nearestPlace(picture, picture.place.invert(x));
+    read = { from: picture, at };
+    const near = valuesAt(picture, at)
+      .map(({ series, value }) => ({ series, far: Math.abs(picture.place.sy(value) - y) }))
+      .filter(({ series, far }) => far < NEAR && !series.pale)
+      .sort((a, b) => a.far - b.far);
+    light(on.length ? on : near.length ? tagsOf(near[0].series) : []);
+    showRead();
+  }
+
+  const pictureOf = (/** @type {Event} */ { target }) => {
+    const picture = pictures.find(({ svg }) => svg === target);
+    return picture && isReadable(picture) ? picture : null;
+  };
+  function key(event) {
+    const picture = pictureOf(event);
+    if (!picture || !(event.key in KEYS)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const { place, panel } = picture, by = KEYS[event.key];
+    const from = panel.moves ? panel.cursor : read?.at ?? panel.x.min;
+    const at = place.invert(place.sx(from) + by);
+    if (panel.moves) return move(panel.moves, at, Math.sign(by));
+    read = { from: picture, at: nextPlace(picture, from, at, Math.sign(by)) };
+    after();
+  }
+  function focus(event) {
+    const picture = pictureOf(event);
+    if (!picture?.svg.matches(":focus-visible")) return;
+    read = { from: picture, at: startOf(picture) };
+    after();
+  }
+  const startOf = (/** @type {Picture} */ picture) =>
+    nearestPlace(picture, picture.panel.cursor ?? picture.panel.x.min);
+
+  /** Brings words and values up to date, after the pictures are drawn. */
+  function after() {
+    const focused = pictures.find(({ svg }) => svg === document.activeElement);
+    if (read && focused === read.from && focused.panel.moves) {
+      read.at = nearestPlace(focused, focused.panel.cursor);
+    }
+    for (const picture of pictures) {
+      const at = read && sharesAxis(read.from, picture) ? read.at : null;
+      describe(picture, isReadable(picture) ? at ?? startOf(picture) : null);
+      const isMovable = Boolean(picture.place && picture.panel.moves);
+      picture.svg.classList.toggle("ex-moves", isMovable);
+    }
+    showRead();
+    repaint();
+  }
+  const cursor = createCursorDrag({ pictures, move, point });
+  const leave = (event) => {
+    if (cursor.isDragged()) return;
+    clear();
+    light([]);
+    aim(event);
+  };
+  const others = { keydown: key, focusin: focus, pointerleave: leave, focusout: clear };
+  const listeners = { ...cursor.listeners, ...others };
+  for (const [name, listener] of Object.entries(listeners)) {
+    root.addEventListener(name, listener);
+  }
+  return { after };
+}
+
+/** The next place that is recorded, if the arrow key stayed on the last one. */
+function nextPlace(/** @type {Picture} */ picture, from, at, by) {
+  const isCurve = (/** @type {Series} */ { dots, dashed, x }) => !dots && !dashed && x.length > 1;
+  const x = Array.from(picture.panel.series.find(isCurve)?.x ?? []);
+  const next = nearestPlace(picture, at);
+  if (next !== from || !x.length) return next;
+  return x[Math.min(x.length - 1, Math.max(0, x.indexOf(next) + by))];
+}
+
+/** Drags the cursor of a chart: a pointer at once, a finger once it has moved, or where it taps. */
+function createCursorDrag({ pictures, move, point }) {
+  /** @type {{ picture: Picture, moves: string, from: number, isGoing: boolean, before: number }} */
+  let dragged = null;
+
+  /** The picture under the pointer, and where in it the pointer is. */
+  function find(event) {
+    const svg = event.target.closest?.(".ex-panels svg");
+    const picture = pictures.find((each) => each.svg === svg);
+    if (!picture || !isReadable(picture)) return {};
+    const box = svg.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * picture.width;
+    return { picture, x, y: (event.clientY - box.top) / picture.unit };
+  }
+  function over(event) {
+    if (dragged) return drag(event);
+    const { picture, x, y } = find(event);
+    point(event, picture, x, y);
   }
   function down(event) {
-    const { picture, x, y } = pictureOf(event);
-    if (!picture || !inside(picture, x, y) || event.button) return;
-    const touch = event.pointerType === "touch", { moves, cursor } = picture.panel;
-    if (!moves) return touch ? over(event) : undefined;
-    held = { picture, moves, from: event.clientX, going: !touch, before: cursor };
+    const { picture, x, y } = find(event);
+    if (!picture || !isInside(picture, x, y) || event.button) return;
+    const isTouch = event.pointerType === "touch", { moves, cursor } = picture.panel;
+    if (!moves) return isTouch ? over(event) : undefined;
+    dragged = { picture, moves, from: event.clientX, isGoing: !isTouch, before: cursor };
     picture.svg.setPointerCapture(event.pointerId);
-    if (!touch) drag(event);
+    if (!isTouch) drag(event);
   }
   function drag(event) {
-    if (!held.going && Math.abs(event.clientX - held.from) < SLOP) return;
-    held.going = true;
-    const { picture, moves } = held, box = picture.svg.getBoundingClientRect();
+    if (!dragged.isGoing && Math.abs(event.clientX - dragged.from) < SLOP) return;
+    dragged.isGoing = true;
+    const { picture, moves } = dragged, box = picture.svg.getBoundingClientRect();
     move(moves, picture.place.invert(((event.clientX - box.left) / box.width) * picture.width));
   }
   function up(event) {
-    if (!held) return;
-    const done = held;
-    if (event.type === "pointercancel") move(done.moves, done.before);
-    else if (!done.going) { // a tap
-      done.going = true;
+    if (!dragged) return;
+    const { moves, before, isGoing } = dragged;
+    if (event.type === "pointercancel") move(moves, before);
+    else if (!isGoing) {
+      dragged.isGoing = true;
       drag(event);
     }
-    held = null;
+    dragged = null;
   }
-
-  // ---- arrow keys, on the chart that has the focus
-  const KEYS = {
-    ArrowRight: 5,
-    ArrowUp: 5,
-    ArrowLeft: -5,
-    ArrowDown: -5,
-    PageUp: 50,
-    PageDown: -50,
-    Home: -1e5,
-    End: 1e5,
-  };
-  function key(event) {
-    const picture = pictures.find((each) => each.svg === event.target);
-    if (!picture || !reads(picture) || !(event.key in KEYS)) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const { place, panel } = picture, from = panel.moves ? panel.cursor : read?.at ?? panel.x.min;
-    const by = KEYS[event.key], at = place.invert(place.sx(from) + by);
-    if (panel.moves) move(panel.moves, at, Math.sign(by));
-    else {
-      const { x } = panel.series.find((each) => !each.dots && !each.dashed && each.x.length > 1) ??
-        { x: [] };
-      const next = snap(picture, at), row = Array.from(x).indexOf(next);
-      read = {
-        from: picture,
-        at: next === from && x.length
-          ? x[Math.min(x.length - 1, Math.max(0, row + Math.sign(by)))]
-          : next,
-      };
-      after();
-    }
-  }
-  function focus(event) {
-    const picture = pictures.find((each) => each.svg === event.target);
-    if (!picture || !reads(picture) || !picture.svg.matches(":focus-visible")) return;
-    read = { from: picture, at: snap(picture, picture.panel.cursor ?? picture.panel.x.min) };
-    after();
-  }
-
-  // ---- what is said of every picture, after it is drawn
-  function after() {
-    const focused = pictures.find((each) => each.svg === document.activeElement);
-    if (read && focused === read.from && focused.panel.moves) {
-      read.at = snap(focused, focused.panel.cursor);
-    }
-    for (const picture of pictures) {
-      const { svg, panel, place } = picture;
-      if (reads(picture)) {
-        const at = read && sharing(read.from, picture)
-          ? read.at
-          : snap(picture, panel.cursor ?? panel.x.min);
-        for (
-          const [name, value] of Object.entries({
-            role: "slider",
-            tabindex: 0,
-            "aria-label": panel.title,
-            "aria-valuemin": decimal(panel.x.min),
-            "aria-valuemax": decimal(panel.x.max),
-            "aria-valuenow": decimal(at),
-            "aria-valuetext": words(picture, at),
-          })
-        ) {
-          svg.setAttribute(name, value);
-        }
-      } else {
-        const said = place ? paths(panel) : cells(panel);
-        for (
-          const name of [
-            "tabindex",
-            "aria-valuemin",
-            "aria-valuemax",
-            "aria-valuenow",
-            "aria-valuetext",
-          ]
-        ) svg.removeAttribute(name);
-        svg.setAttribute("role", "img");
-        svg.setAttribute("aria-label", `${panel.title}. ${said.join("; ")}`);
-      }
-      svg.classList.toggle("ex-moves", Boolean(place && panel.moves));
-    }
-    paintRead();
-    if (lit.length) paintLit();
-  }
-  const listeners = {
-    pointermove: over,
-    pointerdown: down,
-    pointerup: up,
-    pointercancel: up,
-    keydown: key,
-    focusin: focus,
-    pointerleave: (event) => {
-      if (!held) {
-        clear();
-        light([]);
-        aim(event);
-      }
-    },
-    focusout: clear,
-  };
-  for (const [name, listener] of Object.entries(listeners)) root.addEventListener(name, listener);
-  return { after };
+  const listeners = { pointermove: over, pointerdown: down, pointerup: up, pointercancel: up };
+  return { listeners, isDragged: () => dragged !== null };
 }

@@ -55,6 +55,7 @@ export function createState(model, controls, { changed, show }) {
     return before;
   }
 
+  /** @type {[string, () => void][]} */
   const listeners = controls.map(({ key }) => [`change:${key}`, () => {
     const value = clamp(control(key), model.get(key));
     if (value === null || same(value, values[key])) return;

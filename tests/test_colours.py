@@ -1,4 +1,4 @@
-"""Pictures are read without telling red from green: by the palette's name and by its distances."""
+"""Figures can be read without telling red from green."""
 
 import re
 from itertools import combinations
@@ -26,23 +26,17 @@ def linear(colour: str) -> np.ndarray:
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
-def test_the_palette_is_okabe_and_itos():
-    assert {colour.upper() for colour in style.PALETTE} <= OKABE_ITO
-
-
 @pytest.mark.parametrize("kind", BLIND)
-def test_colours_stay_apart(kind):
-    seen = [
-        np.clip(np.array(BLIND[kind]) @ linear(colour), 0, 1) ** (1 / 2.4)
-        for colour in style.PALETTE
-    ]
+def test_colours_of_the_palette_stay_apart(kind):
+    linear_seen = [np.array(BLIND[kind]) @ linear(colour) for colour in style.PALETTE]
+    seen = np.clip(linear_seen, 0, 1) ** (1 / 2.4)
     gaps = [np.linalg.norm(a - b) for a, b in combinations(seen, 2)]
-    assert min(gaps) > 0.1  # of the cube's side; the eye tells about 0.02
+    assert min(gaps) > 0.1  # in units of the cube's side; the eye tells about 0.02
 
 
 @pytest.mark.parametrize("path", sorted(FIGURES.glob("*.py")), ids=lambda path: path.stem)
-def test_figures_use_the_palette_greys_and_blues(path):
-    """Other colours are shades of one hue, told apart by lightness."""
+def test_figures_use_okabe_and_itos_palette_and_shades(path):
+    """Other colours are greys, or shades of one hue, which differ in lightness."""
     for colour in re.findall(r"#[0-9a-fA-F]{6}", path.read_text()):
         red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
         grey = max(red, green, blue) - min(red, green, blue) <= 32

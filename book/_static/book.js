@@ -14,7 +14,10 @@ document.addEventListener("DOMContentLoaded", () => {
     still.remove();
     button.type = "button";
     button.className = "animation-button";
-    button.addEventListener("click", () => { plays = !plays; set(); });
+    button.addEventListener("click", () => {
+      plays = !plays;
+      set();
+    });
     picture.after(button);
     set();
   }

@@ -1,6 +1,6 @@
 """Run it for real: a panel of ipywidgets that trains on finite data, with a kernel.
 
-The built pages leave it out: their explorers run on finite data themselves (explorers/sample.mjs). Where a
+The built pages leave it out: their explorers run on finite data themselves (maths/sample.mjs). Where a
 notebook is read without a kernel it is its last picture and a line that says how to start one.
 """
 

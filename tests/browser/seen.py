@@ -1,13 +1,13 @@
-"""What is seen of an explorer: its drawing, and the numbers that it exports."""
+"""What a browser shows of an explorer: its drawing, and the numbers that it exports."""
 
 import csv
 from pathlib import Path
 
 import numpy as np
+from conftest import close
+from javascript import shown
 
-from iclbook import explorers
-
-KINDS = {getattr(explorers, name).name: getattr(explorers, name) for name in explorers.__all__}
+from iclbook.explorers.base import Explorer
 
 BUILT = Path(__file__).resolve().parents[2] / "_build" / "html"
 
@@ -21,16 +21,25 @@ REFUSED = """async () => {
     while (rules.length < 2) await new Promise((done) => setTimeout(done, 20));
     return window.attacked ? [] : rules.sort(); }"""
 
-# three frames on, for a new size is heard of in one and drawn in the next; and no run still computed
-# away from the page's thread
+# Three frames later a new size has been noticed and drawn; and no worker computes any more.
 REST = """async () => {
     const frame = () => new Promise((done) => requestAnimationFrame(done));
     do { await frame(); await frame(); await frame(); }
     while (document.querySelector("[aria-busy=true]")); }"""
 
-# a real frame, whatever the page's clock says: every observer has heard of the page's own size by then
+# A real frame, whatever the page's clock says: by then every observer knows the page's size.
 LAID_OUT = """() => new Promise((done) =>
     new ResizeObserver(() => done()).observe(document.body))"""
+
+# Once the page has drawn what came before, it follows a link in its own address and draws what comes of it.
+FOLLOW = """async (link) => {
+    const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    await drawn();
+    document.querySelector(".ex-notice").textContent = "";
+    const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+    location.hash = link;
+    await changed;
+    await drawn(); }"""
 
 
 def frames(page):
@@ -38,9 +47,22 @@ def frames(page):
 
 
 def drawing(part) -> str:
-    """What is drawn; a mark that a pointer left and that was taken off leaves an empty class."""
+    """The pictures as text. A mark that a pointer left and that was removed leaves an empty class."""
     drawn = part.locator(".ex-panels").evaluate("each => each.innerHTML")
     return drawn.replace(' class=""', "")
+
+
+def enter(part, label: str, value: object) -> None:
+    """Type a number beside a control, and wait until it is drawn."""
+    field = part.get_by_label(f"{label}, number")
+    field.fill(str(value))
+    field.press("Enter")
+    frames(getattr(part, "page", part))
+
+
+def click(page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+    frames(page)
 
 
 def table(page) -> list[list[str]]:
@@ -62,3 +84,13 @@ def lines_of(page) -> dict:
             continue  # a level, a mark or a cell of a matrix
         found.setdefault((panel, series), []).append(point)
     return {key: np.array(points).T for key, points in found.items()}
+
+
+def compare_with_modules(page, explorer: Explorer) -> None:
+    """Every curve has the numbers that the modules give outside a browser, where they equal Python's."""
+    curves, drawn = shown(explorer)["curves"], lines_of(page)
+    compared = [(panel, name) for panel, name in drawn if name in curves[panel]]
+    assert compared
+    for panel, name in compared:
+        expected = np.array(curves[panel][name], dtype=float)
+        close(drawn[panel, name], expected[:, np.isfinite(expected).all(0)])

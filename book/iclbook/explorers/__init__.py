@@ -1,28 +1,17 @@
-"""Explorers: the reader moves the mathematics, in the built page and with a kernel."""
+"""Explorers: the reader moves the mathematics, in the built page and with a kernel.
+
+Every class of this folder's files that has a name is here by itself, as ``explorers.RankOne``.
+"""
+
+import pkgutil
+from importlib import import_module
 
 from iclcore.extras import needs
 
 with needs("book"):  # of matplotlib too
-    from iclbook.explorers.data import InWeight, Task
-    from iclbook.explorers.front import Front
-    from iclbook.explorers.heads import Softmax, Speed, TaskAllocation
-    from iclbook.explorers.lengths import ContextLength
-    from iclbook.explorers.limits import Beyond, Optimality
-    from iclbook.explorers.linear import LowRank, Merged, RankOne
-    from iclbook.explorers.mixed import TwoPapers
+    for _file in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{_file.name}")
+    from iclbook.explorers.base import EXPLORERS
 
-__all__ = [
-    "Beyond",
-    "ContextLength",
-    "Front",
-    "InWeight",
-    "LowRank",
-    "Merged",
-    "Optimality",
-    "RankOne",
-    "Softmax",
-    "Speed",
-    "Task",
-    "TaskAllocation",
-    "TwoPapers",
-]
+globals().update({kind.__name__: kind for kind in EXPLORERS.values()})
+__all__ = sorted(kind.__name__ for kind in EXPLORERS.values())

@@ -1,7 +1,7 @@
-"""What all explorers are: traits that a page's controls move, one ES module, and a static picture.
+"""The base of all explorers: settings that controls move, one ES module, and a static picture.
 
-With a kernel the object is a widget. In a built page its HTML is a picture with the traits beside
-it, which ``explorers.js`` replaces by the same module, run without a kernel.
+With a kernel an explorer is a widget. In a built page it is a picture with the settings beside it,
+and ``explorers.js`` replaces that with the same module, which runs without a kernel.
 """
 
 import base64
@@ -21,6 +21,7 @@ from iclcore.files import write_whole
 from iclcore.history import thin
 
 WIDTH = 880  # of the static picture, in CSS pixels
+EXPLORERS: dict[str, type["Explorer"]] = {}  # by name; each class adds itself
 
 
 def whole(value: int, label: str, low: int, high: int) -> traitlets.Int:
@@ -46,44 +47,45 @@ def spectrum(value: tuple[float, ...], label: str = "eigenvalues of Λ") -> trai
     low, high, least, most = 0.01, 0.8, 2, 8
     tags = {"type": "spectrum", "min": low, "max": high, "least": least, "most": most}
     each = traitlets.Float(min=low, max=high)
-    held = traitlets.List(each, list(value), minlen=least, maxlen=most)
-    return held.tag(sync=True, label=label, **tags)
+    values = traitlets.List(each, list(value), minlen=least, maxlen=most)
+    return values.tag(sync=True, label=label, **tags)
 
 
 def points(label: str, most: int) -> traitlets.List:
-    """Points that the reader has moved in a picture: which, x and y of each, one after another."""
-    held = traitlets.List(traitlets.Float(), [], maxlen=3 * most)
-    return held.tag(sync=True, label=label, type="points", most=most)
+    """Points that the reader has moved in a picture: the number, x and y of each, one after another."""
+    moved = traitlets.List(traitlets.Float(), [], maxlen=3 * most)
+    return moved.tag(sync=True, label=label, type="points", most=most)
 
 
 def triples(moved: list[float]) -> list[tuple[int, float, float]]:
-    """Which point, x and y, of each that was moved."""
+    """The number, x and y of each point that was moved."""
     return [(int(i), x, y) for i, x, y in zip(moved[::3], moved[1::3], moved[2::3], strict=True)]
 
 
 def position() -> traitlets.Float:
-    """How far through the run the time bar stands: 0 at the start, 1 at the end, where it is at first."""
+    """The place of the time bar: 0 is the start of the run, 1 its end. It begins at the end."""
     return real(1.0, "time", 0, 1)
 
 
 def preset(name: str, look: str, **settings: Any) -> dict[str, Any]:
-    """Settings worth a look, the others being the explorer's own; ``look`` says what to look at."""
+    """A button that changes these settings and resets all others; ``look`` says what to look at."""
     return {"name": name, "look": look, "settings": settings}
 
 
 def guess(
     question: str, answers: list[str], right: int, move: str, why: str, **settings: Any
 ) -> dict[str, Any]:
-    """A question whose answer the page tells once the reader has chosen one and the explorer stands at
-    ``settings``; ``move`` says how to get there, ``why`` follows the answer."""
-    asked = {"question": question, "answers": answers, "right": right, "move": move, "why": why}
-    return {**asked, "settings": settings}
+    """A question to the reader. The page gives the answer, and ``why``, once the reader has chosen one and
+    has moved the explorer to ``settings``; ``move`` says how."""
+    words = {"question": question, "answers": answers, "right": right, "move": move, "why": why}
+    return {**words, "settings": settings}
 
 
 class Explorer(anywidget.AnyWidget):
-    """Base: a subclass has traits made by the functions above, ``name`` and ``picture``.
+    """A subclass has a ``name``, which is that of its module, traits made above, and a ``picture``.
 
-    ``LEAD`` names the controls that are to be seen at first, with one row of pictures; without, all are.
+    With ``LEAD`` the page shows at first these controls and one row of pictures only. A subclass with a
+    ``GUESS`` has the method ``answer``.
     """
 
     name = ""
@@ -98,6 +100,15 @@ class Explorer(anywidget.AnyWidget):
     guess = traitlets.Dict().tag(sync=True)
     lead = traitlets.List().tag(sync=True)
     finite = traitlets.Bool(False).tag(sync=True)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in vars(cls):  # a base of several explorers has none
+            EXPLORERS[cls.name] = cls
+
+    @property
+    def _esm(self) -> str:
+        return bundle.widget(self.name)
 
     def __init__(self, **settings: Any) -> None:
         unknown = sorted(set(settings) - set(self.keys_moved()))
@@ -118,7 +129,7 @@ class Explorer(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """A misspelt setting would be kept, and move nothing; of what is in a list traitlets says no name."""
+        """Refuse a misspelt setting, and name the setting whose value is wrong."""
         if not name.startswith("_") and not hasattr(type(self), name):
             raise AttributeError(self._takes(name))
         try:
@@ -126,11 +137,11 @@ class Explorer(anywidget.AnyWidget):
         except traitlets.TraitError:
             if name not in self.keys_moved():
                 raise
-            said = " ".join(repr(value).split())
-            raise traitlets.TraitError(f"{name} takes {self._range(name)}, not {said}") from None
+            given = " ".join(repr(value).split())
+            raise traitlets.TraitError(f"{name} takes {self._range(name)}, not {given}") from None
 
     def _range(self, key: str) -> str:
-        """What a control can be set to, in the words of the package's own refusals."""
+        """What a control can be set to, in words."""
         tag = self.trait_metadata_of(key)
         if tag["type"] == "choice":
             return f"one of {', '.join(map(repr, tag['options']))}"
@@ -167,14 +178,19 @@ class Explorer(anywidget.AnyWidget):
             f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.settings().items())})"
         )
 
-    # -- what a subclass says ----------------------------------------------------------------------
+    # -- what a subclass defines -------------------------------------------------------------------
 
     def picture(self) -> Figure:
-        """What is seen where scripts are off: the explorer's own settings, drawn by Python."""
+        """A picture of these settings, drawn by Python, for pages without scripts."""
+        raise NotImplementedError
+
+    def answer(self) -> int:
+        """The place of the right answer to the guess, computed. A test compares it with GUESS."""
         raise NotImplementedError
 
     def run_finite(self) -> tuple[list[dict], str]:
-        """The exact run on finite data: series to draw over panels, and a line that says what ran."""
+        """A run on finite data: curves to draw over panels, and a sentence about it. A module's own
+        ``finite`` comes before it."""
         raise NotImplementedError
 
     # -- with a kernel -------------------------------------------------------------------------------
@@ -192,7 +208,7 @@ class Explorer(anywidget.AnyWidget):
     # -- in a page -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """All that the module reads from the model."""
+        """All that the module reads."""
         hidden = set(anywidget.AnyWidget.class_trait_names()) | {"finite"}
         return {key: value for key, value in self.get_state().items() if key not in hidden
                 and not key.startswith("_")}  # fmt: skip
@@ -207,8 +223,7 @@ class Explorer(anywidget.AnyWidget):
         )
 
     def save(self, path: str | Path) -> None:
-        """This explorer, as it is set, as a page of its own: one file, which works from disk and asks no
-        host for anything."""
+        """Write this explorer with its settings as a page of its own, which needs no other file."""
         shown = bundle.page(self.name, self.heading, self.html(self.picture()))
         write_whole(path, lambda file: file.write(shown.encode()))
 
@@ -225,7 +240,7 @@ class Explorer(anywidget.AnyWidget):
 def overlay(
     panel: int, name: str, y: np.ndarray, x: np.ndarray | None = None, color: int = 3, dots: int = 0
 ) -> dict:
-    """A series to draw over a panel of the page; ``x`` left out, it has a value a step."""
+    """A curve to draw over a panel of the page. Without ``x`` it has one value a step."""
     x = np.arange(len(y)) if x is None else np.asarray(x)
     index = thin(len(x), 400)
     index = index[np.isfinite(y[index])]

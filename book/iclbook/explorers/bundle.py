@@ -1,63 +1,74 @@
-"""The explorers' ES modules as one text, since a widget takes one and a page from disk imports none.
+"""Joins an explorer's ES modules into one script.
 
-Each module becomes a function called once; its imports become lookups, its exports what it returns.
-The modules keep to what is understood here: ``import { a, b } from "./x.mjs";`` and exports of
-``const``, ``function`` and ``async function`` declared at the start of a line.
+A widget is given one module, and a page opened from disk cannot import any. So each module becomes a
+function that is called once and returns what the module exports; each import becomes a lookup in an
+object named ``modules``. This reads only the simple imports and exports that ``FORMS`` describes.
 """
 
 import html
+import posixpath
 import re
 from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.mjs";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import \{([\w\s,]*)\} from "(\.{1,2}/[\w/.]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", re.MULTILINE)
+OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+FORMS = 'import { a, b } from "./x.mjs"; export const a = ...; export function a() {...}'
 
 
 @cache
-def _module(name: str) -> tuple[tuple[str, ...], str]:
-    """What a module imports, and its text as the definition of an object of that name."""
-    text = (FOLDER / f"{name}.mjs").read_text(encoding="utf-8")
-    needed = tuple(match[2] for match in IMPORT.finditer(text))
-    text = IMPORT.sub(lambda found: f"const {{{found[1]}}} = {found[2]};\n", text)
+def _module(folder: Path, name: str) -> tuple[tuple[str, ...], str]:
+    """The modules that a module imports, and a statement that defines it."""
+    text = (folder / f"{name}.mjs").read_text(encoding="utf-8")
+    needed = []
+
+    def lookup(found: re.Match) -> str:
+        needed.append(posixpath.normpath(posixpath.join(posixpath.dirname(name), found[2])))
+        return f'const {{{found[1]}}} = modules["{needed[-1]}"];'
+
+    text = IMPORT.sub(lookup, text)
     exports = ", ".join(match[2] for match in EXPORT.finditer(text))
     text = EXPORT.sub(r"\1 \2", text)
-    if re.search(r"^(import|export)\b", text, re.MULTILINE):
-        raise ValueError(f"{name}.mjs takes imports and exports of the forms named in bundle.py")
-    return needed, f"const {name} = (() => {{\n{text}return {{ {exports} }};\n}})();\n"
+    if other := OTHER.search(text):
+        raise ValueError(f"{name}.mjs may import and export like this: {FORMS}, not: {other[0]}")
+    return tuple(needed), f'modules["{name}"] = (() => {{\n{text}return {{ {exports} }};\n}})();\n'
 
 
 def modules(*names: str) -> str:
-    """Definitions of these modules and of all that they import, each once, dependencies first."""
+    """Defines ``modules`` with these modules and all that they import, each after those it imports.
+
+    A module's name is its path in this folder without ``.mjs``, as in ``ui/chart``.
+    """
     written: dict[str, str] = {}
 
     def write(name: str) -> None:
         if name not in written:
-            needed, text = _module(name)
+            needed, text = _module(FOLDER, name)
             for other in needed:
                 write(other)
             written[name] = text
 
     for name in names:
         write(name)
-    return "".join(written.values())
+    return "const modules = {};\n" + "".join(written.values())
 
 
 def _function(name: str) -> str:
-    """All of one explorer as one function, of whose text a worker can be made (aside.mjs)."""
-    return f"function bundle() {{\n{modules(name)}return {name};\n}}\n"
+    """One explorer and all that it imports as one function. A worker runs the same text (worker.mjs)."""
+    return f'function bundle() {{\n{modules(name)}return modules["{name}"];\n}}\n'
 
 
 def widget(name: str) -> str:
-    """The ES module of one explorer, as anywidget imports it."""
+    """The ES module of one explorer, in the form that anywidget imports."""
     return f"{_function(name)}export default {{ render: bundle().render }};\n"
 
 
 def script(name: str) -> str:
-    """The same as a plain script, which a page opened from disk may load; it says that it has come."""
-    comes = f"(window.explorers ??= {{}}).{name} = bundle().render;\ndispatchEvent(new Event('explorer'));"
-    return f"(() => {{\n{_function(name)}{comes}\n}})();\n"
+    """The same as a plain script for a page. It fires an event once the explorer can be shown."""
+    ready = f"(window.explorers ??= {{}}).{name} = bundle().render;\ndispatchEvent(new Event('explorer'));"
+    return f"(() => {{\n{_function(name)}{ready}\n}})();\n"
 
 
 def style() -> str:
@@ -81,11 +92,8 @@ img {{ max-width: 100% }}</style></head>
 
 
 def page(name: str, title: str, body: str) -> str:
-    """One explorer as a page of its own, all in one file."""
+    """One explorer as a page that is a single file."""
     scripts = script(name) + (FOLDER / "explorers.js").read_text(encoding="utf-8")
-    ends = re.compile(
-        "</(script)", re.IGNORECASE
-    )  # in a text of the script: the page would end it there
-    return PAGE.format(
-        title=html.escape(title), style=style(), body=body, script=ends.sub(r"<\\/\1", scripts)
-    )
+    # "</script" in a string of the script would end the script there
+    scripts = re.sub("</(script)", r"<\\/\1", scripts, flags=re.IGNORECASE)
+    return PAGE.format(title=html.escape(title), style=style(), body=body, script=scripts)

@@ -2,11 +2,11 @@
 
 import base64
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import traitlets
 
-from iclbook.explorers import bundle
 from iclbook.explorers.base import (
     Explorer,
     guess,
@@ -33,7 +33,7 @@ LONGEST, QUERIES = 40, 24  # examples of a context, and queries put to it
 
 
 class Task(Explorer):
-    """One context, and what least squares, ridge, principal components and attention make of it."""
+    """One context, answered by least squares, ridge, principal components and attention."""
 
     name = "task"
     heading = "A context, and four ways to answer"
@@ -66,7 +66,6 @@ class Task(Explorer):
             moved=[1.0, 0.9, 2.2],
         ),
     )
-    _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     examples = whole(12, "examples n", 1, 40)
     components = whole(4, "components m", 0, 8)
@@ -85,6 +84,22 @@ class Task(Explorer):
         for n, along, label in triples(self.moved):
             x[n - 1, 0], y[n - 1] = along, label
         return w, x, y
+
+    def errors(self, examples: int) -> np.ndarray:
+        """The errors of least squares, ridge and attention at a query, after so many examples."""
+        w, x, y = self.context()
+        x, y, values = x[:examples], y[:examples], np.array(self.eigenvalues)
+        task = RegressionTask(dim=len(values), context=examples, spectrum=tuple(values))
+        answers = (
+            np.linalg.lstsq(x, y)[0],
+            np.linalg.solve(x.T @ x + self.ridge * np.eye(len(values)), x.T @ y),
+            theory.learned(task, "context") * (x.T @ y) / examples,
+        )
+        return np.array([values @ (each - w) ** 2 for each in answers])
+
+    def answer(self) -> int:
+        quiet = Task(**{**self.settings(), "noise": 0.0})
+        return int(np.argmax(self.errors(self.examples) - quiet.errors(self.examples)))
 
     def run_finite(self) -> tuple[list[dict], str]:
         """Attention trained on 5,000 sequences of this length: its error on this context."""
@@ -107,40 +122,27 @@ class Task(Explorer):
 
     @drawn
     def picture(self) -> Figure:
-        w, x, y = self.context()
-        values = np.array(self.eigenvalues)
-        lengths = np.arange(1, 41)
-        errors = {"least squares": [], "ridge": [], "attention": []}
-        for n in lengths:
-            gram, cross = x[:n].T @ x[:n], x[:n].T @ y[:n]
-            task = RegressionTask(dim=len(values), context=int(n), spectrum=tuple(values))
-            guesses = (
-                np.linalg.lstsq(x[:n], y[:n])[0],
-                np.linalg.solve(gram + self.ridge * np.eye(len(values)), cross),
-                theory.learned(task, "context") * cross / n,
-            )
-            for name, guessed in zip(errors, guesses, strict=True):
-                errors[name].append(np.sum(values * (guessed - w) ** 2))
+        lengths = np.arange(1, LONGEST + 1)
+        errors = np.array([self.errors(int(n)) for n in lengths])
         figure, axes = style.canvas(width=7.2, height=3.6)
-        for (name, line), color in zip(
-            errors.items(), (style.BLUE, style.ORANGE, style.PINK), strict=True
-        ):
-            axes.plot(lengths, line, color=color, label=name)
+        names, colors = ("least squares", "ridge", "attention"), (0, 1, 3)
+        for line, name, color in zip(errors.T, names, colors, strict=True):
+            axes.plot(lengths, line, color=style.PALETTE[color], label=name)
         axes.set(xlabel="examples n", ylabel="squared error at a query", ylim=(0, 1.5))
         axes.legend()
         alt = (
             "Squared error at a query against the number of examples in one context: least squares is "
-            f"exact from {len(values)} examples on, ridge near it, attention at "
-            f"{errors['attention'][30]:.2f} after 31."
+            f"exact from {len(self.eigenvalues)} examples on, ridge near it, attention at "
+            f"{errors[30, 2]:.2f} after 31."
         )
         return Figure(figure, alt)
 
 
 class InWeight(Explorer):
-    """The published in-weight run with its mixture moved continuously.
+    """The published in-weight run with any share of in-context sequences.
 
-    Its data are the published draws at seed 10 and share 0.6, of which 3,000 sequences have tasks
-    of their own and 2,000 share one: at 0.6 the moments are those of the published training set.
+    Its data are the published draws at seed 10 and share 0.6: 3,000 sequences with tasks of their own and
+    2,000 that share one. So at 0.6 the moments are those of the published training set.
     """
 
     name = "in_weight"
@@ -163,7 +165,6 @@ class InWeight(Explorer):
         ),
         preset("all in context", "Nothing can be remembered: only the labels are read.", share=1.0),
     )
-    _esm = bundle.widget(name)
     share = real(0.6, "share in context", 0, 1, step=0.01)
     heads = whole(8, "heads H", 1, 8)
     init = real(1e-6, "initial weights", 1e-7, 1e-2, log=True)
@@ -178,21 +179,24 @@ class InWeight(Explorer):
 
     def __init__(self, **settings) -> None:
         super().__init__(**settings)
-        self._kinds = self._draw()
-        self.moments = {name: pack(each) for name, each in self._kinds.items()}
+        self.moments = {name: pack(each) for name, each in self.draw().items()}
 
     def model(self) -> MergedAttention:
         return MergedAttention(heads=self.heads, init=self.init)
 
-    def task(self, share: float) -> RegressionTask:
+    @staticmethod
+    def task(share: float) -> RegressionTask:
         return RegressionTask(dim=4, spectrum="white", in_context=share)
 
-    def _draw(self) -> dict[str, Moments]:
+    @classmethod
+    @cache
+    def draw(cls) -> dict[str, Moments]:
+        """Moments of each kind of sequence; no control changes them."""
         model = MergedAttention()
-        sequences, test, seed = self.DRAWN
-        mixed = published.sample(self.task(self.OWN), sequences, seed, test)
-        noise = published.sample(self.task(0.0), sequences, seed)
-        own = int(sequences * self.OWN)
+        sequences, test, seed = cls.DRAWN
+        mixed = published.sample(cls.task(cls.OWN), sequences, seed, test)
+        noise = published.sample(cls.task(0.0), sequences, seed)
+        own = int(sequences * cls.OWN)
         sets = {
             "own": mixed[:own],
             "shared": mixed[own:],
@@ -201,17 +205,22 @@ class InWeight(Explorer):
         }
         return {name: single(of_sequences(wide(each), model)) for name, each in sets.items()}
 
-    def mixture(self) -> Moments:
-        if self.share == 0:
-            return self._kinds["noise"]
-        return mix([(self.share, self._kinds["own"]), (1 - self.share, self._kinds["shared"])])
+    def mixture(self, share: float) -> Moments:
+        kinds = self.draw()
+        return (
+            mix([(share, kinds["own"]), (1 - share, kinds["shared"])]) if share else kinds["noise"]
+        )
+
+    def answer(self) -> int:
+        ends = self.history().series
+        return int(np.argmin([ends["in_context"][-1], ends["in_weight"][-1]]))
 
     def history(self, data: Moments | Sequences | None = None) -> History:
         """The run that the page draws, with its test errors; or the same start on other data."""
         model = self.model()
         weights = start(model, np.eye(4), self.seed)
-        tests = {name: self._kinds[name] for name in ("in_weight", "in_context")}
-        data = self.mixture() if data is None else data
+        tests = {name: self.draw()[name] for name in ("in_weight", "in_context")}
+        data = self.mixture(self.share) if data is None else data
         return train(model, data, self.steps, self.lr, start=weights, tests=tests)
 
     def run_finite(self) -> tuple[list[dict], str]:
@@ -249,23 +258,19 @@ class InWeight(Explorer):
 
 
 def wide(data: Sequences) -> Sequences:
-    """In float64, where the page computes."""
+    """In float64, as the page computes."""
     return Sequences(data.x.astype(float), data.y.astype(float), every_length=data.every_length)
 
 
 def single(moments: Moments) -> Moments:
-    """Rounded to float32, as the draws are, and as a page holds it."""
+    """Rounded to float32, as the draws are, and as a page gets them."""
     gram, cross = (each.astype(np.float32).astype(float) for each in (moments.gram, moments.cross))
     return replace(moments, gram=gram, cross=cross, power=float(np.float32(moments.power)))
 
 
 def pack(moments: Moments) -> dict[str, str]:
-    """gram's lower triangle, cross and power for a page: 10 KB for 60 features."""
+    """For a page, gram's lower triangle, cross and power as base64 of little-endian float32: 10 KB."""
     lower = moments.gram[np.tril_indices(len(moments.gram))]
     parts = {"gram": lower, "cross": moments.cross[0], "power": np.array([moments.power])}
-    return {name: float32(each) for name, each in parts.items()}
-
-
-def float32(numbers: np.ndarray) -> str:
-    """``float32:`` and base64 of little-endian float32."""
-    return "float32:" + base64.b64encode(numbers.astype("<f4").tobytes()).decode()
+    encoded = {name: base64.b64encode(each.astype("<f4").tobytes()) for name, each in parts.items()}
+    return {name: f"float32:{each.decode()}" for name, each in encoded.items()}

@@ -1,30 +1,55 @@
+// @ts-check
 // Puts each explorer of a built page in the place of its picture, as soon as its part of the page and
-// its module are there: a page's formulas take longer. Plain scripts, so that pages work from disk.
+// its script are there, without waiting for the rest of the page. It is a plain script, since a page
+// opened from disk can import no module.
 (() => {
-  const made = (window.explorers ??= {}), seen = {}, waiting = [];
-  // What a kernel's model offers, without the kernel.
-  const plain = (state) => {
-    const held = { ...state };
-    return { get: (key) => held[key], set: (key, value) => { held[key] = value; }, on() {}, off() {}, save_changes() {} };
-  };
-  const place = () => {
-    const loading = document.readyState === "loading";
-    for (const el of document.querySelectorAll(".explorer[data-module]:not([data-explorer])")) {
-      if (loading && !el.nextSibling) break;  // its picture is still to come
+  /** @import { Model, Settings } from "./types.d.ts" */
+  /** @typedef {(place: { model: Model, el: HTMLElement }) => void} Render */
+  const page = /** @type {{ explorers?: Record<string, Render> }} */ (globalThis);
+  page.explorers ??= {}; // each explorer's script adds its own
+  /** @type {Record<string, number>} */
+  const counts = {};
+  /** @type {HTMLElement[]} */
+  const waiting = [];
+
+  /** What a kernel's model offers, without a kernel. */
+  function plainModel(/** @type {Settings} */ state) {
+    const values = { ...state };
+    return {
+      get: (key) => values[key],
+      set: (key, value) => {
+        values[key] = value;
+      },
+      on() {},
+      off() {},
+      save_changes() {},
+    };
+  }
+
+  function place() {
+    const isLoading = document.readyState === "loading";
+    const selector = ".explorer[data-module]:not([data-explorer])";
+    for (const el of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(selector))) {
+      if (isLoading && !el.nextSibling) break; // its picture is still to come
       const name = el.dataset.module;
-      seen[name] = (seen[name] ?? 0) + 1;
-      el.dataset.explorer = seen[name] > 1 ? `${name}-${seen[name]}` : name;
+      counts[name] = (counts[name] ?? 0) + 1;
+      el.dataset.explorer = counts[name] > 1 ? `${name}-${counts[name]}` : name;
       waiting.push(el);
     }
-    for (const el of waiting.filter((each) => each.dataset.module in made)) {
+    for (const el of waiting.filter((each) => each.dataset.module in page.explorers)) {
       waiting.splice(waiting.indexOf(el), 1);
-      made[el.dataset.module]({ model: plain({ ...JSON.parse(el.dataset.state), place: el.dataset.explorer }), el });
+      const state = { ...JSON.parse(el.dataset.state), place: el.dataset.explorer };
+      page.explorers[el.dataset.module]({ model: plainModel(state), el });
     }
-  };
-  const parsed = new MutationObserver(place);
-  parsed.observe(document, { childList: true, subtree: true });
-  document.addEventListener("readystatechange", () => { place(); parsed.disconnect(); });
-  addEventListener("explorer", place);  // a module has come
+  }
+
+  const observer = new MutationObserver(place);
+  observer.observe(document, { childList: true, subtree: true });
+  document.addEventListener("readystatechange", () => {
+    place();
+    observer.disconnect();
+  });
+  addEventListener("explorer", place); // a script has come
   place();
-  if (document.readyState !== "loading") parsed.disconnect();
+  if (document.readyState !== "loading") observer.disconnect();
 })();

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from iclbook.explorers import bundle
 from iclbook.explorers.base import (
     Explorer,
     choice,
@@ -16,7 +15,6 @@ from iclbook.explorers.base import (
     spectrum,
     whole,
 )
-from iclbook.explorers.linear import SEQUENCES
 from iclbook.explorers.start import start
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -25,6 +23,8 @@ from iclcore.models import MergedAttention
 from iclcore.moments import coefficients, of_sequences
 from iclcore.task import RegressionTask
 from iclcore.trainer import train
+
+SEQUENCES = 1_000  # of the run on finite data
 
 
 class ContextLength(Explorer):
@@ -57,7 +57,6 @@ class ContextLength(Explorer):
             test=5,
         ),
     )
-    _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     context = whole(31, "train length N", 1, 100)
     test = whole(10, "test length", 1, 100)
@@ -74,6 +73,14 @@ class ContextLength(Explorer):
         size = self.context if context is None else context
         return RegressionTask(dim=len(values), context=size, spectrum=values, every_length=every)
 
+    def answer(self) -> int:
+        """Compares the error on 100 examples with that of a mean, and with that of the answer zero."""
+        task, test = self.task(), self.task(context=100)
+        end = (task.eigenvectors * theory.learned(task, "context")) @ task.eigenvectors.T
+        scale = 100 / self.context if self.pooling == "sum" else 1
+        mean, error = (theory.population_loss(test, end * by, "context") for by in (1, scale))
+        return int(np.searchsorted([mean, sum(self.eigenvalues)], error))
+
     def run_finite(self) -> tuple[list[dict], str]:
         """Both models trained on sequences, tested on 2,000 fresh ones of each of a few lengths."""
         mean = self.pooling == "mean"
@@ -84,7 +91,7 @@ class ContextLength(Explorer):
         series, ends = [], []
         for color, every in enumerate((False, True)):
             task = self.task(every)
-            data = task.sample(SEQUENCES // 5, self.seed)
+            data = task.sample(SEQUENCES, self.seed)
             weights = start(model, task.eigenvectors, self.seed)
             moments = scaled(of_sequences(data, model), scale)
             final = train(model, moments, self.steps, self.lr, start=weights).final
@@ -98,7 +105,7 @@ class ContextLength(Explorer):
             series.append({**line, "label": False})
             ends.append(errors[-1])
         note = (
-            f"Dots: both models trained in Python on {SEQUENCES // 5:,} sequences, tested on 2,000 "
+            f"Dots: both models trained in Python on {SEQUENCES:,} sequences, tested on 2,000 "
             f"fresh ones of each length; on {lengths[-1]} examples {ends[0]:.3f} and {ends[1]:.3f}."
         )
         return series, note

@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from iclbook.explorers import bundle
 from iclbook.explorers.base import (
     Explorer,
     choice,
     guess,
-    overlay,
     position,
     preset,
     real,
@@ -24,11 +22,9 @@ from iclcore.moments import of_population
 from iclcore.task import RegressionTask
 from iclcore.trainer import train
 
-SEQUENCES = 5_000  # of the finite run
-
 
 class Population(Explorer):
-    """A model that descends on the population loss, β being a mean over the context."""
+    """A model that descends on the population loss; β is a mean over the context."""
 
     def task(self) -> RegressionTask:
         values = tuple(self.eigenvalues)
@@ -40,16 +36,10 @@ class Population(Explorer):
     def start(self) -> Weights:
         return start(self.model(), self.task().eigenvectors, self.seed)
 
-    def history(self, finite: bool = False) -> History:
-        """The run that the page draws; or the same start on SEQUENCES sequences."""
-        task, model = self.task(), self.model()
-        data = task.sample(SEQUENCES, self.seed) if finite else of_population(task, model)
-        return train(model, data, self.steps, self.lr, start=self.start())
-
-    def run_finite(self) -> tuple[list[dict], str]:
-        history = self.history(finite=True)
-        series = [overlay(0, f"P = {SEQUENCES:,}", history.loss)]
-        return series, finite_note(history)
+    def history(self) -> History:
+        """The run that the page draws."""
+        data = of_population(self.task(), self.model())
+        return train(self.model(), data, self.steps, self.lr, start=self.start())
 
     @drawn
     def picture(self) -> Figure:
@@ -68,14 +58,9 @@ class Population(Explorer):
     def levels(self) -> np.ndarray:
         return theory.plateau_losses(self.task())
 
-
-def finite_note(history: History) -> str:
-    last = history.loss[np.isfinite(history.loss)][-1]
-    seconds = history.seconds["moments"] + history.seconds["descent"]
-    return (
-        f"Trained in Python on {SEQUENCES:,} sequences in {seconds:.2f} s: the loss ends at "
-        f"{last:.4f}; the least that linear attention can reach on them is {history.floor:.4f}."
-    )
+    def first_drop(self) -> int:
+        """The step at which half of the first drop is done."""
+        return int(np.argmax(self.history().loss < self.levels()[:2].mean()))
 
 
 class Merged(Population):
@@ -114,7 +99,6 @@ class Merged(Population):
             u0=1.5,
         ),
     )
-    _esm = bundle.widget(name)
     eigenvalues = spectrum((0.25, 0.25, 0.25, 0.25))
     init = real(1e-3, "initial weights", 1e-6, 0.1, log=True)
     heads = whole(8, "heads H", 1, 16)
@@ -130,7 +114,7 @@ class Merged(Population):
         return MergedAttention(heads=self.heads, init=self.init, divisor="context")
 
     def start(self) -> Weights:
-        """As drawn, but head 1 has v more, and u more of U along the end of training."""
+        """As drawn, with v0 added to v of head 1, and u0 to its U along what training ends at."""
         weights, task = super().start(), self.task()
         end = theory.learned(task, "context")
         along = (task.eigenvectors * end / np.linalg.norm(end)) @ task.eigenvectors.T
@@ -140,6 +124,9 @@ class Merged(Population):
 
     def levels(self) -> np.ndarray:
         return theory.plateau_losses(self.task())[[0, -1]]
+
+    def answer(self) -> int:
+        return int(np.searchsorted([0.8, 1.25], self.first_drop() / Merged().first_drop()))
 
 
 class RankOne(Population):
@@ -174,7 +161,6 @@ class RankOne(Population):
             lr=5.0,
         ),
     )
-    _esm = bundle.widget(name)
     eigenvalues = spectrum((0.4, 0.3, 0.2, 0.1))
     init = real(0.03, "initial weights", 0.003, 0.3, log=True)
     heads = whole(5, "heads H", 1, 10)
@@ -187,14 +173,8 @@ class RankOne(Population):
     def model(self) -> SeparateAttention:
         return SeparateAttention(heads=self.heads, init=self.init, divisor="context")
 
-    def run_finite(self) -> tuple[list[dict], str]:
-        history = self.history(finite=True)
-        values = history.series["value"]
-        series = [overlay(0, f"P = {SEQUENCES:,}", history.loss)]
-        for h in range(self.heads):
-            line = overlay(1, f"head {h + 1}, P = {SEQUENCES:,}", values[:, h])
-            series.append({**line, "label": False})
-        return series, finite_note(history)
+    def answer(self) -> int:
+        return [1, 3, 9].index(round(self.first_drop() / RankOne().first_drop()))
 
     @drawn
     def picture(self) -> Figure:
@@ -231,11 +211,7 @@ class LowRank(Population):
         rank=4,
     )
     PRESETS = (
-        preset(
-            "rank one",
-            "One eigenvector a head: each drop has a plateau before it.",
-            rank=1,
-        ),
+        preset("rank one", "One eigenvector a head: each drop has a plateau before it.", rank=1),
         preset(
             "four eigenvalues",
             "Heads of rank 2: two long waits for four eigenvalues, at the start and after two are learned.",
@@ -253,7 +229,6 @@ class LowRank(Population):
             lr=5.0,
         ),
     )
-    _esm = bundle.widget(name)
     eigenvalues = spectrum(tuple(RegressionTask(dim=8, spectrum="power").eigenvalues.round(6)))
     rank = choice(2, "rank R", {rank: str(rank) for rank in range(1, 9)})
     init = real(0.05, "initial weights", 0.003, 0.3, log=True)
@@ -268,3 +243,8 @@ class LowRank(Population):
         return SeparateAttention(
             heads=self.heads, init=self.init, rank=self.rank, divisor="context"
         )
+
+    def answer(self) -> int:
+        near = np.abs(self.history().loss[:, None] - self.levels()[1:-1]) < 0.006
+        rests = np.flatnonzero(near.sum(0) > self.steps / 12) + 1
+        return [[2, 4, 6], [4], []].index(rests.tolist())

@@ -4,7 +4,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
-from iclbook.explorers import bundle
 from iclbook.explorers.base import Explorer, guess, position, preset, real, whole
 from iclbook.plot import style
 from iclbook.plot.style import Figure, drawn
@@ -38,16 +37,15 @@ class TwoPapers(Explorer):
         preset(
             "softmax",
             "Every head averages from the start: later steps, one sharpness for all, a higher end.",
-            share=1.0,
+            share=1.0
         ),
         preset(
             "long contexts",
             "With ten times as many examples both ends are low: softmax's is e times as high.",
             share=1.0,
-            context=600,
+            context=600
         ),
     )  # fmt: skip
-    _esm = bundle.widget(name)
     share = real(0.0, "share of softmax", 0, 1, step=0.01)
     tasks = whole(3, "tasks I, and heads", 2, 5)
     dim = whole(6, "dimensions a task", 2, 10)
@@ -100,6 +98,10 @@ class TwoPapers(Explorer):
             speed, times[[0, -1]], logs, "DOP853", times, rtol=tolerance, atol=tolerance
         )
         return np.exp(path.y.T).reshape(-1, *start.shape).swapaxes(0, 1)
+
+    def answer(self) -> int:
+        linear, now, softmax = (self.ends(share).sum() for share in (0, self.share, 1))
+        return [0.25, 0.5, 0.75].index(round(4 * (now - linear) / (softmax - linear)) / 4)
 
     @drawn
     def picture(self) -> Figure:

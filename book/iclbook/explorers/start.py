@@ -1,4 +1,4 @@
-"""The page's random numbers and starting weights in Python: engine.mjs, number for number."""
+"""The page's random numbers and starting weights in Python: maths/engine.mjs, number for number."""
 
 import numpy as np
 from jaxtyping import Float

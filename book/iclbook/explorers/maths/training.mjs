@@ -1,12 +1,13 @@
-// Full-batch gradient descent of attention on drawn sequences, for a worker: softmax, and linear beside it.
+// @ts-check
+// Full-batch gradient descent of softmax and linear attention on drawn sequences, for a worker.
 //
-// A head is W_h (D x E) and
-// v_h (E); with u = W_hᵀ x_q, softmax predicts Σ_h v_h·Σ_m p_m token_m, p = softmax(u·token_m), and linear
-// attention Σ_h u·S v_h with S the mean of token tokenᵀ, over the context and the query.
+// A head is W_h (D x E) and v_h (E). With u = W_hᵀ x_q, softmax predicts Σ_h v_h·Σ_m p_m token_m, where
+// p = softmax(u·token_m). Linear attention predicts Σ_h u·S v_h, where S is the mean of token tokenᵀ over
+// the context and the query.
 
 import { normals, start } from "./engine.mjs";
 
-// P sequences of T tokens (x, y), in the eigenbasis, the query last and its y zero; and the answers.
+// P sequences of T tokens (x, y) in the eigenbasis, and their answers. The query is the last token; its y is 0.
 export function drawSequences({ eigenvalues, context, sequences, seed }) {
   const dim = eigenvalues.length, size = dim + 1, length = context + 1;
   const z = normals(seed + 1_000_000, sequences * dim * (length + 1));
@@ -27,19 +28,23 @@ export function drawSequences({ eigenvalues, context, sequences, seed }) {
   return { dim, length, sequences, tokens, answers, mean: null };
 }
 
-// S of every sequence, once.
+// S of every sequence.
 export function secondMoments({ dim, length, sequences, tokens }) {
   const size = dim + 1, mean = new Float64Array(sequences * size * size);
-  for (let p = 0; p < sequences; p++)
+  for (let p = 0; p < sequences; p++) {
     for (let n = 0; n < length; n++) {
       const at = (p * length + n) * size;
-      for (let a = 0; a < size; a++)
-        for (let b = 0; b < size; b++) mean[(p * size + a) * size + b] += (tokens[at + a] * tokens[at + b]) / length;
+      for (let a = 0; a < size; a++) {
+        for (let b = 0; b < size; b++) {
+          mean[(p * size + a) * size + b] += (tokens[at + a] * tokens[at + b]) / length;
+        }
+      }
     }
+  }
   return mean;
 }
 
-// Mean squared error, and its gradients into dw and dv.
+// Returns the mean squared error, and writes its gradients into dw and dv.
 export function attentionPass(softmax, heads, w, v, data, dw, dv) {
   const { dim, length, sequences, tokens, answers, mean } = data, size = dim + 1;
   const u = new Float64Array(heads * size), probability = new Float64Array(heads * length);
@@ -52,8 +57,11 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
     let residual = -answers[p];
     u.fill(0);
     for (let h = 0; h < heads; h++) {
-      for (let d = 0; d < dim; d++)
-        for (let a = 0; a < size; a++) u[h * size + a] += tokens[query + d] * w[(h * dim + d) * size + a];
+      for (let d = 0; d < dim; d++) {
+        for (let a = 0; a < size; a++) {
+          u[h * size + a] += tokens[query + d] * w[(h * dim + d) * size + a];
+        }
+      }
       for (let a = 0; a < size; a++) sums[h * size + a] = 0;
       if (softmax) {
         let top = -Infinity, mass = 0;
@@ -63,14 +71,20 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
           probability[h * length + n] = score;
           if (score > top) top = score;
         }
-        for (let n = 0; n < length; n++) mass += probability[h * length + n] = Math.exp(probability[h * length + n] - top);
+        for (let n = 0; n < length; n++) {
+          mass += probability[h * length + n] = Math.exp(probability[h * length + n] - top);
+        }
         for (let n = 0; n < length; n++) {
           const share = (probability[h * length + n] /= mass);
           for (let a = 0; a < size; a++) sums[h * size + a] += share * tokens[from + n * size + a];
         }
-      } else
-        for (let a = 0; a < size; a++)
-          for (let b = 0; b < size; b++) sums[h * size + b] += u[h * size + a] * mean[(p * size + a) * size + b];
+      } else {
+        for (let a = 0; a < size; a++) {
+          for (let b = 0; b < size; b++) {
+            sums[h * size + b] += u[h * size + a] * mean[(p * size + a) * size + b];
+          }
+        }
+      }
       for (let a = 0; a < size; a++) residual += v[h * size + a] * sums[h * size + a];
     }
     loss += residual * residual;
@@ -81,18 +95,25 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
         dv[h * size + a] += residual * sums[h * size + a];
         slope += v[h * size + a] * sums[h * size + a];
       }
-      if (softmax)
+      if (softmax) {
         for (let n = 0; n < length; n++) {
           let each = -slope;
           for (let a = 0; a < size; a++) each += v[h * size + a] * tokens[from + n * size + a];
           each *= probability[h * length + n];
           for (let a = 0; a < size; a++) turned[a] += each * tokens[from + n * size + a];
         }
-      else
-        for (let a = 0; a < size; a++)
-          for (let b = 0; b < size; b++) turned[a] += mean[(p * size + a) * size + b] * v[h * size + b];
-      for (let d = 0; d < dim; d++)
-        for (let a = 0; a < size; a++) dw[(h * dim + d) * size + a] += residual * tokens[query + d] * turned[a];
+      } else {
+        for (let a = 0; a < size; a++) {
+          for (let b = 0; b < size; b++) {
+            turned[a] += mean[(p * size + a) * size + b] * v[h * size + b];
+          }
+        }
+      }
+      for (let d = 0; d < dim; d++) {
+        for (let a = 0; a < size; a++) {
+          dw[(h * dim + d) * size + a] += residual * tokens[query + d] * turned[a];
+        }
+      }
     }
   }
   for (let i = 0; i < dw.length; i++) dw[i] *= 2 / sequences;
@@ -100,8 +121,8 @@ export function attentionPass(softmax, heads, w, v, data, dw, dv) {
   return loss / sequences;
 }
 
-// What the tokens of the first sequence weigh: with each head of softmax (linear: its score over T), what
-// each adds to the answer by each head, weight v_h·token, and how much of each head's score is read from labels.
+// For the tokens of the first sequence and each head: their weights (of linear attention, score over T), what
+// they add to the answer (weight times v_h·token), and how much of the head's score is read from labels.
 export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, tokens }) {
   const size = dim + 1, query = (length - 1) * size, adds = [], looks = [], labels = [];
   form();
@@ -109,18 +130,21 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
     const look = [], squares = [0, 0];
     for (let n = 0; n < length; n++) {
       let score = 0, label = 0;
-      for (let d = 0; d < dim; d++)
+      for (let d = 0; d < dim; d++) {
         for (let a = 0; a < size; a++) {
           const part = tokens[query + d] * w[(h * dim + d) * size + a] * tokens[n * size + a];
           score += part;
           if (a === dim) label += part;
         }
+      }
       look.push(score);
       squares[0] += (score - label) ** 2;
       squares[1] += label ** 2;
     }
     labels.push(squares[1] / (squares[0] + squares[1]));
-    const top = Math.max(...look), powers = look.map((each) => Math.exp(each - top)), mass = powers.reduce((total, each) => total + each);
+    const top = Math.max(...look),
+      powers = look.map((each) => Math.exp(each - top)),
+      mass = powers.reduce((total, each) => total + each);
     looks.push(softmax ? powers.map((each) => each / mass) : look.map((each) => each / length));
     adds.push(looks[h].map((share, n) => {
       let answer = 0;
@@ -131,11 +155,14 @@ export function tokenWeights(softmax, heads, { form, w, v }, { dim, length, toke
   return { looks, adds, labels };
 }
 
-// One model: step() moves it once and returns the loss from before.
+// One model. step() takes one step and returns the loss before it.
 export function trainee(softmax, model, data, lr) {
   const { kind, dim, heads } = model, size = dim + 1, first = start(model);
   const w = new Float64Array(heads * dim * size), v = new Float64Array(heads * size);
-  const dw = w.slice(), dv = v.slice(), key = new Float64Array(heads * size), { q: query, k, u } = first;
+  const dw = w.slice(),
+    dv = v.slice(),
+    key = new Float64Array(heads * size),
+    { q: query, k, u } = first;
   for (let h = 0; h < heads; h++) {
     v[h * size + dim] = first.v[h];
     for (let a = 0; a < dim; a++) {
@@ -144,17 +171,22 @@ export function trainee(softmax, model, data, lr) {
     }
   }
   const form = () => {
-    if (kind === "separate")
-      for (let h = 0; h < heads; h++)
-        for (let d = 0; d < dim; d++)
-          for (let a = 0; a < size; a++) w[(h * dim + d) * size + a] = query[h * dim + d] * key[h * size + a];
+    if (kind === "separate") {
+      for (let h = 0; h < heads; h++) {
+        for (let d = 0; d < dim; d++) {
+          for (let a = 0; a < size; a++) {
+            w[(h * dim + d) * size + a] = query[h * dim + d] * key[h * size + a];
+          }
+        }
+      }
+    }
   };
   const step = () => {
     form();
     const loss = attentionPass(softmax, heads, w, v, data, dw, dv);
     for (let i = 0; i < v.length; i++) v[i] -= lr * dv[i];
-    if (kind === "merged") for (let i = 0; i < w.length; i++) w[i] -= lr * dw[i];
-    else
+    if (kind === "merged") { for (let i = 0; i < w.length; i++) w[i] -= lr * dw[i]; }
+    else {
       for (let h = 0; h < heads; h++) {
         const old = key.slice(h * size, (h + 1) * size);
         for (let d = 0; d < dim; d++) {
@@ -167,22 +199,32 @@ export function trainee(softmax, model, data, lr) {
           query[h * dim + d] -= lr * total;
         }
       }
+    }
     return loss;
   };
   return { step, form, w, v, key, query, lr, moved: kind === "merged" ? [v, w] : [v, key, query] };
 }
 
-// 2/sharpness of the loss where a model stands: no larger learning rate can stay there. By power iteration on
-// differences of the gradient, which a step from either side shows; shifted, so that a saddle's way down is passed over.
+// The largest learning rate at which a model can stay where it is, 2/sharpness. Power iteration on differences
+// of the gradient, which steps from both sides show. It is shifted, so that it does not find the way down
+// from a saddle.
 export function edge({ step, moved, lr }) {
   const here = moved.map((each) => each.slice()), reach = 1e-4;
   const gradientAt = (x, sign) => {
-    moved.forEach((each, k) => each.forEach((_, i) => { each[i] = here[k][i] + sign * reach * x[k][i]; }));
+    moved.forEach((each, k) =>
+      each.forEach((_, i) => {
+        each[i] = here[k][i] + sign * reach * x[k][i];
+      })
+    );
     const from = moved.map((each) => each.slice());
     step();
     return moved.map((each, k) => each.map((value, i) => (from[k][i] - value) / lr));
   };
-  const dot = (a, b) => a.reduce((total, each, k) => total + each.reduce((sum, value, i) => sum + value * b[k][i], 0), 0);
+  const dot = (a, b) =>
+    a.reduce(
+      (total, each, k) => total + each.reduce((sum, value, i) => sum + value * b[k][i], 0),
+      0,
+    );
   let x = here.map((each) => each.map((_, i) => Math.sin(i + 1))), size = 0, shift = 0;
   for (let round = 0; round < 300; round++) {
     const length = Math.sqrt(dot(x, x)), before = size;
@@ -198,39 +240,78 @@ export function edge({ step, moved, lr }) {
   return 2 / size;
 }
 
-// The worker itself: told a setting, it trains both models a slice of time after another.
+// The worker. It trains both models, one slice of time after another, and reports after each.
 export function work() {
   const SLICE = 60;
   let run = null, waiting = null;
-  const seen = () => [true, false].map((softmax, i) => tokenWeights(softmax, run.heads, run.models[i], run.data));
+  const seen = () =>
+    [true, false].map((softmax, i) => tokenWeights(softmax, run.heads, run.models[i], run.data));
   const advance = (atMost) => {
     const until = performance.now() + SLICE;
-    for (let n = 0; n < atMost && run.left === null && run.at <= run.steps && performance.now() < until; n++, run.at++) {
-      // the heads are those that have this loss: from before the step
-      const value = run.models.map(({ v }) => Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1]));
+    for (
+      let n = 0;
+      n < atMost && run.left === null && run.at <= run.steps && performance.now() < until;
+      n++, run.at++
+    ) {
+      // the values before the step, which have this loss
+      const value = run.models.map(({ v }) =>
+        Array.from({ length: run.heads }, (_, h) => v[(h + 1) * (run.dim + 1) - 1])
+      );
       if (run.at === run.steps) [run.tokens, run.edges] = [seen(), run.models.map(edge)];
       const losses = run.models.map((each) => each.step());
       if (!losses.every((each) => each < 1e3)) run.left = run.at;
-      losses.forEach((each, i) => { run.rises[i] += each > run.last[i] * (1 + 1e-9); });
+      losses.forEach((each, i) => {
+        run.rises[i] += each > run.last[i] * (1 + 1e-9);
+      });
       run.last = losses;
-      if (run.at % run.stride === 0 || run.at === run.steps || run.left !== null) run.rows.push({ at: run.at, losses, value });
+      if (run.at % run.stride === 0 || run.at === run.steps || run.left !== null) {
+        run.rows.push({ at: run.at, losses, value });
+      }
     }
     const done = run.at > run.steps || run.left !== null;
     if (!done) run.tokens = seen();
     const { rises, left, rows, tokens, edges } = run;
-    postMessage({ rows: rows.splice(0), tokens, edges, at: Math.min(run.at, run.steps), done, left, rises });
+    postMessage({
+      rows: rows.splice(0),
+      tokens,
+      edges,
+      at: Math.min(run.at, run.steps),
+      done,
+      left,
+      rises,
+    });
     return done;
   };
-  const go = () => { waiting = advance(Infinity) ? null : setTimeout(go, 0); };
+  const go = () => {
+    waiting = advance(Infinity) ? null : setTimeout(go, 0);
+  };
   onmessage = ({ data: { begin, pause, step } }) => {
     clearTimeout(waiting);
     if (begin) {
       const data = drawSequences(begin), { dim } = data;
       data.mean = secondMoments(data);
-      const model = { kind: begin.kind, dim, heads: begin.heads, rank: 1, init: begin.init, seed: begin.seed };
+      const model = {
+        kind: begin.kind,
+        dim,
+        heads: begin.heads,
+        rank: 1,
+        init: begin.init,
+        seed: begin.seed,
+      };
       const models = [true, false].map((softmax) => trainee(softmax, model, data, begin.lr));
-      run = { models, data, dim, heads: begin.heads, at: 0, steps: begin.steps, rises: [0, 0], last: [Infinity, Infinity],
-              stride: Math.max(1, Math.ceil(begin.steps / 400)), rows: [], left: null };
+      run = {
+        models,
+        data,
+        dim,
+        heads: begin.heads,
+        at: 0,
+        steps: begin.steps,
+        rises: [0, 0],
+        last: [Infinity, Infinity],
+        stride: Math.max(1, Math.ceil(begin.steps / 400)),
+        rows: [],
+        left: null,
+      };
     }
     if (step) advance(run.stride);
     else if (!pause && !begin) go();

@@ -1,30 +1,34 @@
-// Gradient flow of multi-head softmax attention on several tasks: iclcore.heads.theory.
+// @ts-check
+// The gradient flow of multi-head softmax attention on several tasks, as in iclcore.heads.theory.
 //
 // Loss_i = s_i [(1 − Σ_h μ_i^h ω_i^h)² + (φ_i/L) μ_iᵀ B μ_i],  B_hh' = exp(x), x = Σ_j d_j ω_j^h ω_j^h'.
-// Where softmax is mixed with linear attention (mixed.py), `soft` is its share squared: B = (1 − soft) x + soft exp(x),
-// and linear attention's own term (1 − soft)(Σ_h μω)²/L comes to the loss.
-// ω and μ are (H x I), head after head, and positive: the flow runs in their logarithms, where no
-// decayed weight can cross zero by round-off.
+// If softmax is mixed with linear attention (mixed.py), `soft` is its share squared: B = (1 − soft) x + soft exp(x),
+// and the loss also has the term (1 − soft)(Σ_h μω)²/L of linear attention.
+// ω and μ are (H x I), head after head, and positive. The flow runs in their logarithms, so that round-off
+// cannot take a decayed weight across zero.
 
 export function multiTask(dims, context, { signal = dims, noise = 0, soft = 1 } = {}) {
   const phi = signal.map((s) => 1 + noise / s);
   return { dims, context, signal, phi, soft, width: dims.reduce((a, b) => a + b, 0) };
 }
 
-// B into `b`, and its slope dB/dx into `slope`.
+// Writes B into `b` and its slope dB/dx into `slope`.
 function overlap({ dims, soft }, heads, omega, b, slope) {
   const tasks = dims.length;
-  for (let h = 0; h < heads; h++)
+  for (let h = 0; h < heads; h++) {
     for (let g = 0; g <= h; g++) {
       let exponent = 0;
-      for (let i = 0; i < tasks; i++) exponent += dims[i] * omega[h * tasks + i] * omega[g * tasks + i];
+      for (let i = 0; i < tasks; i++) {
+        exponent += dims[i] * omega[h * tasks + i] * omega[g * tasks + i];
+      }
       const power = soft * Math.exp(exponent);
       b[h * heads + g] = b[g * heads + h] = (1 - soft) * exponent + power;
       slope[h * heads + g] = slope[g * heads + h] = 1 - soft + power;
     }
+  }
 }
 
-// Each task's loss.
+// The loss of each task.
 export function losses(task, heads, omega, mu) {
   const { dims, signal, phi, context } = task, tasks = dims.length;
   const b = new Float64Array(heads * heads), rest = (1 - task.soft) / context;
@@ -33,17 +37,22 @@ export function losses(task, heads, omega, mu) {
     let bias = 1, variance = 0;
     for (let h = 0; h < heads; h++) {
       bias -= mu[h * tasks + i] * omega[h * tasks + i];
-      for (let g = 0; g < heads; g++) variance += mu[h * tasks + i] * b[h * heads + g] * mu[g * tasks + i];
+      for (let g = 0; g < heads; g++) {
+        variance += mu[h * tasks + i] * b[h * heads + g] * mu[g * tasks + i];
+      }
     }
     return signal[i] * (bias * bias + rest * (1 - bias) ** 2 + (phi[i] / context) * variance);
   });
 }
 
-// d(log ω, log μ)/dt, time being the sum of learning rates.
+// d(log ω, log μ)/dt, where time is the sum of learning rates.
 function speed(task, heads) {
   const { dims, signal, phi, context, width } = task, tasks = dims.length, size = heads * tasks;
   const omega = new Float64Array(size), mu = new Float64Array(size);
-  const b = new Float64Array(heads * heads), slope = b.slice(), m = b.slice(), rest = 1 + (1 - task.soft) / context;
+  const b = new Float64Array(heads * heads),
+    slope = b.slice(),
+    m = b.slice(),
+    rest = 1 + (1 - task.soft) / context;
   const load = signal.map((s, i) => (s * phi[i]) / context);
   return (u, out) => {
     for (let i = 0; i < size; i++) {
@@ -51,12 +60,13 @@ function speed(task, heads) {
       mu[i] = Math.exp(u[size + i]);
     }
     overlap(task, heads, omega, b, slope);
-    for (let h = 0; h < heads; h++)
+    for (let h = 0; h < heads; h++) {
       for (let g = 0; g <= h; g++) {
         let total = 0;
         for (let i = 0; i < tasks; i++) total += load[i] * mu[h * tasks + i] * mu[g * tasks + i];
         m[h * heads + g] = m[g * heads + h] = total * slope[h * heads + g];
       }
+    }
     for (let i = 0; i < tasks; i++) {
       let residual = 1;
       for (let h = 0; h < heads; h++) residual -= rest * mu[h * tasks + i] * omega[h * tasks + i];
@@ -76,13 +86,18 @@ function speed(task, heads) {
   };
 }
 
-// Steps of Gragg, Bulirsch and Stoer: the modified midpoint rule with 2, 4, 6 … substeps, extrapolated to none,
-// until two columns agree to `tolerance`. Says how many columns it took, 0 if they come no closer. What it works
-// with is made once: a run takes some hundred steps.
-const COLUMNS = 9, CLOSER = Array.from({ length: COLUMNS + 1 }, (_, k) => Array.from({ length: k }, (_, j) => 1 / ((k / (k - j)) ** 2 - 1)));
+// Steps of Gragg, Bulirsch and Stoer: the modified midpoint rule with 2, 4, 6 … substeps, extrapolated to steps
+// of length 0 until two columns agree to `tolerance`. A step returns how many columns it took, or 0 if they
+// come no closer. The arrays are made once, since a run takes some hundred steps.
+const COLUMNS = 9;
+const CLOSER = Array.from(
+  { length: COLUMNS + 1 },
+  (_, k) => Array.from({ length: k }, (_, j) => 1 / ((k / (k - j)) ** 2 - 1)),
+);
 function stepper(f, n, tolerance) {
-  const vector = () => new Float64Array(n), [first, z0, z1, slope] = [vector(), vector(), vector(), vector()];
-  const row = Array.from({ length: COLUMNS }, vector);  // of the columns before, then of this one
+  const vector = () => new Float64Array(n),
+    [first, z0, z1, slope] = [vector(), vector(), vector(), vector()];
+  const row = Array.from({ length: COLUMNS }, vector); // the extrapolation so far
   return (y, length, next) => {
     f(y, first);
     let worst = Infinity;
@@ -111,7 +126,7 @@ function stepper(f, n, tolerance) {
         }
         row[k - 1][i] = value;
         const gap = Math.abs(value - last);
-        if (!(gap <= error)) error = gap;  // what is no number is none that agrees
+        if (!(gap <= error)) error = gap; // also if the gap is no number
       }
       if (k === 1) continue;
       if (error < tolerance) {
@@ -125,22 +140,29 @@ function stepper(f, n, tolerance) {
   };
 }
 
-// How much longer the next step is, by the columns that this one took: each costs more than the one before.
+// How much longer the next step is, by the columns that this one took. Each costs more than the one before.
 const GROW = [0, 0, 3, 2, 1.7, 1.4, 1.15, 1, 0.85, 0.7];
 
-// (ω, μ) at increasing times, the first being the start's.
+// ω, μ and the losses at increasing times, of which the first is the start's.
 export function flow(task, heads, omega0, mu0, times, tolerance = 1e-10) {
   const size = heads * task.dims.length, go = stepper(speed(task, heads), 2 * size, tolerance);
-  const y = Float64Array.from([...omega0, ...mu0], Math.log), next = y.slice(), omega = [], mu = [], loss = [];
+  const y = Float64Array.from([...omega0, ...mu0], Math.log),
+    next = y.slice(),
+    omega = [],
+    mu = [],
+    loss = [];
   let t = times[0], length = times[1] - t;
   for (const until of times) {
     while (t < until) {
-      const rest = until - t, step = rest / Math.ceil(rest / length - 1e-9), columns = go(y, step, next);
+      const rest = until - t,
+        step = rest / Math.ceil(rest / length - 1e-9),
+        columns = go(y, step, next);
       if (columns) {
         y.set(next);
         t = step === rest ? until : t + step;
         const longer = step * GROW[columns];
-        length = step < rest || longer < step ? longer : Math.max(length, longer);  // one cut short by a time says little
+        // A step that a time has cut short says little about how long the next can be.
+        length = step < rest || longer < step ? longer : Math.max(length, longer);
       } else {
         length = step / 2;
         if (length < 1e-9) return { omega, mu, loss };
@@ -153,26 +175,37 @@ export function flow(task, heads, omega0, mu0, times, tolerance = 1e-10) {
   return { omega, mu, loss };
 }
 
-// The shares 0 ≤ m_i ≤ 1 of the tasks `own` with sum `budget` that leave the least Σ s_i / (1 + L m_i/(φ_i d_i)):
-// what is filled grows piecewise linearly with the level.
+// The shares 0 ≤ m_i ≤ 1 of the tasks `own`, with sum `budget`, for which Σ s_i / (1 + L m_i/(φ_i d_i)) is
+// least. Their sum grows piecewise linearly with the water's level.
 export function waterFilling({ dims, context, signal, phi }, budget, own = dims.map((_, i) => i)) {
-  const depth = own.map((i) => (phi[i] * dims[i]) / context), root = own.map((i, n) => Math.sqrt(signal[i] * depth[n]));
-  const shares = (level) => depth.map((each, n) => Math.min(1, Math.max(0, level * root[n] - each)));
+  const depth = own.map((i) => (phi[i] * dims[i]) / context),
+    root = own.map((i, n) => Math.sqrt(signal[i] * depth[n]));
+  const shares = (level) =>
+    depth.map((each, n) => Math.min(1, Math.max(0, level * root[n] - each)));
   const filled = (level) => shares(level).reduce((a, b) => a + b, 0);
-  const levels = depth.flatMap((each, n) => [each / root[n], (1 + each) / root[n]]).sort((a, b) => a - b);
+  const levels = depth.flatMap((each, n) => [each / root[n], (1 + each) / root[n]]).sort((a, b) =>
+    a - b
+  );
   const above = levels.findIndex((each) => filled(each) >= budget);
   if (above < 0) return own.map(() => 1);
   const [from, to] = [levels[above - 1], levels[above]], low = filled(from), high = filled(to);
   return shares(from + ((to - from) * (budget - low)) / (high - low));
 }
 
-// What is left of a task's loss with share m.
-export const left = ({ dims, context, signal, phi }, i, m) => signal[i] / (1 + (context * m) / (phi[i] * dims[i]));
+// The loss of a task that has share m.
+export const left = ({ dims, context, signal, phi }, i, m) =>
+  signal[i] / (1 + (context * m) / (phi[i] * dims[i]));
 
-// The best single head for the tasks `own`: water filling with the budget 1/e, which is Σ_j d_j ω_j² = 1.
+// The best single head for the tasks `own`: water filling with the budget 1/e, where Σ_j d_j ω_j² = 1.
 export function oneHead(task, own) {
   return waterFilling(task, 1 / Math.E, own).map((m, n) => {
     const i = own[n], omega = Math.sqrt((Math.E * m) / task.dims[i]);
-    return { task: i, m, omega, mu: omega / (omega * omega + (Math.E * task.phi[i]) / task.context), loss: left(task, i, m) };
+    return {
+      task: i,
+      m,
+      omega,
+      mu: omega / (omega * omega + (Math.E * task.phi[i]) / task.context),
+      loss: left(task, i, m),
+    };
   });
 }

@@ -1,11 +1,14 @@
+// @ts-check
 // Exact gradient descent on the population loss, in the eigenbasis of the covariance.
 //
 // Started in the paper's subspace the model is ŷ = βᵀ M x_q and the loss a function of D² numbers,
 //   L(M) = tr Λ − 2 Σ_d a_d M_dd + Σ_ij M_ij² (b_i/λ_i) λ_j        (theory.mjs has a_d and b_d),
 // with M = Σ_h v_h U_h (merged) or M = Σ_h v_h K_hᵀ Q_h (separate, K_h and Q_h of R rows).
-// Row i of M belongs to β, column j to the query. float64 throughout, as in Python.
+// Row i of M belongs to β, column j to the query. All numbers are float64, as in Python.
 
-// sfc32 by Chris Doty-Humphrey: four 32-bit words, started from the seed, twelve rounds discarded.
+/** @import { LinearModel, Problem, Weights } from "../types.d.ts" */
+
+// sfc32 by Chris Doty-Humphrey: four 32-bit words, set by the seed. Its first twelve numbers are not used.
 export function random(seed) {
   let a = 0, b = 0, c = seed >>> 0, d = 1;
   const next = () => {
@@ -21,7 +24,7 @@ export function random(seed) {
   return next;
 }
 
-// Standard normal numbers by Box and Muller, two at a time from two uniforms in (0, 1).
+// Standard normal numbers by Box and Muller: two from each two uniform numbers in (0, 1).
 export function normals(seed, count) {
   const next = random(seed);
   const out = new Float64Array(count);
@@ -35,11 +38,12 @@ export function normals(seed, count) {
 }
 
 // Gaussian weights, head after head: v, then U (D x D), or v, K (R x D), Q (R x D).
-// Scales are those of iclcore.models: init for v and U, init/√(R(D + 1)) for K and Q.
-export function start({ kind, dim, heads, rank = 1, init, seed }) {
+// The scales are those of iclcore.models: init for v and U, init/√(R(D + 1)) for K and Q.
+export function start(/** @type {LinearModel} */ { kind, dim, heads, rank = 1, init, seed }) {
   const inner = kind === "merged" ? dim * dim : 2 * rank * dim;
   const std = kind === "merged" ? init : init / Math.sqrt(rank * (dim + 1));
   const draws = normals(seed, heads * (1 + inner));
+  /** @type {Weights} */
   const weights = { kind, dim, heads, rank, v: new Float64Array(heads) };
   const part = () => new Float64Array((heads * inner) / (kind === "merged" ? 1 : 2));
   if (kind === "merged") weights.u = part();
@@ -58,8 +62,8 @@ export function start({ kind, dim, heads, rank = 1, init, seed }) {
   return weights;
 }
 
-// M of these weights, into `m`.
-export function predictor({ kind, dim, heads, rank, v, u, k, q }, m) {
+// Writes M of these weights into `m`.
+export function predictor(/** @type {Weights} */ { kind, dim, heads, rank, v, u, k, q }, m) {
   m.fill(0);
   const size = dim * dim;
   for (let h = 0; h < heads; h++) {
@@ -81,8 +85,8 @@ export function predictor({ kind, dim, heads, rank, v, u, k, q }, m) {
   return m;
 }
 
-// The loss of M, and half its gradient into `g`.
-export function pull({ trace, a, stiff }, m, g) {
+// Returns the loss of M, and writes half of its gradient into `g`.
+export function pull(/** @type {Problem} */ { trace, a, stiff }, m, g) {
   let loss = trace;
   const dim = a.length;
   for (let i = 0; i < m.length; i++) {
@@ -97,7 +101,7 @@ export function pull({ trace, a, stiff }, m, g) {
   return loss;
 }
 
-function stepMerged({ dim, heads, v, u }, g, twice) {
+function stepMerged(/** @type {Weights} */ { dim, heads, v, u }, g, twice) {
   const size = dim * dim;
   for (let h = 0; h < heads; h++) {
     const from = h * size, scale = twice * v[h];
@@ -110,7 +114,7 @@ function stepMerged({ dim, heads, v, u }, g, twice) {
   }
 }
 
-function stepSeparate({ dim, heads, rank, v, k, q }, g, twice, dk, dq) {
+function stepSeparate(/** @type {Weights} */ { dim, heads, rank, v, k, q }, g, twice, dk, dq) {
   for (let h = 0; h < heads; h++) {
     const scale = twice * v[h];
     let slope = 0;
@@ -136,30 +140,45 @@ function stepSeparate({ dim, heads, rank, v, k, q }, g, twice, dk, dq) {
   }
 }
 
-// How much of each U there is along a diagonal of length one.
-export const projections = ({ dim, heads, u }, along) => Float64Array.from({ length: heads }, (_, h) =>
-  along.reduce((total, each, d) => total + each * u[(h * dim + d) * dim + d], 0));
+// How long each U is along a diagonal of length one.
+export const projections = (/** @type {Weights} */ { dim, heads, u }, along) =>
+  Float64Array.from(
+    { length: heads },
+    (_, h) => along.reduce((total, each, d) => total + each * u[(h * dim + d) * dim + d], 0),
+  );
 
-// `steps` steps of gradient descent in place. Recorded about `points` times and at the end, each
-// from before its step: loss, v, M and, with `keep`, the keys; with `along`, of each U how much is along that diagonal. A run that leaves (loss above a thousand times its
-// start, or not a number) ends there; `left` is that step. `half` are the steps at which each M_dd passes half of its limit
-// and `fallen` the one at which the loss falls through `level`, NaN where they do not: found between two steps, whatever is
-// recorded. With `stop` the run ends when it has fallen.
-export function descend(problem, weights, { steps, lr, points = 320, keep = false, along = null, level = -Infinity, stop = false }) {
+// Gradient descent for `steps` steps, in place. About `points` times and at the end it records what is
+// there before the step: the loss, v and M, with `keep` the keys, and with `along` how long each U is along
+// that diagonal. A run whose loss rises above a thousand times its start, or is no number, ends there, and
+// `left` is that step. `half` are the steps at which each M_dd passes half of its limit, and `fallen` the one
+// at which the loss falls through `level`: interpolated between two steps, NaN if it does not happen. With
+// `stop` the run ends when the loss has fallen.
+export function descend(
+  /** @type {Problem} */ problem,
+  /** @type {Weights} */ weights,
+  { steps, lr, points = 320, keep = false, along = null, level = -Infinity, stop = false },
+) {
   const { dim, heads } = weights;
   const stride = Math.max(1, Math.ceil(steps / points));
   const rows = Math.ceil(steps / stride) + 1;
   const keys = keep ? heads * weights.rank * dim : 0;
   const out = {
-    stride, left: null, half: new Float64Array(dim).fill(NaN), fallen: NaN,
-    step: new Float64Array(rows), loss: new Float64Array(rows),
-    v: new Float64Array(rows * heads), m: new Float64Array(rows * dim * dim),
-    k: new Float64Array(rows * keys), u: new Float64Array(along ? rows * heads : 0),
+    stride,
+    left: null,
+    half: new Float64Array(dim).fill(NaN),
+    fallen: NaN,
+    step: new Float64Array(rows),
+    loss: new Float64Array(rows),
+    v: new Float64Array(rows * heads),
+    m: new Float64Array(rows * dim * dim),
+    k: new Float64Array(rows * keys),
+    u: new Float64Array(along ? rows * heads : 0),
   };
   const m = new Float64Array(dim * dim), g = new Float64Array(dim * dim);
   const dk = new Float64Array(dim), dq = new Float64Array(dim);
-  const halfway = problem.a.map((each, d) => each / problem.b[d] / 2), before = new Float64Array(dim);
-  // the step at which what was `from` a step ago and is `to` now stands at a value
+  const halfway = problem.a.map((each, d) => each / problem.b[d] / 2),
+    before = new Float64Array(dim);
+  // the step at which a number passes a value, if it was `from` one step ago and is `to` now
   const passed = (step, from, to, value) => (step === 0 ? 0 : step - (to - value) / (to - from));
   let bound = Infinity, row = 0, last = Infinity;
   for (let step = 0; step <= steps; step++) {
@@ -170,7 +189,9 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     if (leaves) out.left = step;
     for (let d = 0; d < dim; d++) {
       const now = m[d * dim + d];
-      if (now >= halfway[d] && Number.isNaN(out.half[d])) out.half[d] = passed(step, before[d], now, halfway[d]);
+      if (now >= halfway[d] && Number.isNaN(out.half[d])) {
+        out.half[d] = passed(step, before[d], now, halfway[d]);
+      }
       before[d] = now;
     }
     if (loss <= level && Number.isNaN(out.fallen)) out.fallen = passed(step, last, loss, level);
@@ -188,8 +209,9 @@ export function descend(problem, weights, { steps, lr, points = 320, keep = fals
     if (weights.kind === "merged") stepMerged(weights, g, 2 * lr);
     else stepSeparate(weights, g, 2 * lr, dk, dq);
   }
-  out.rows = row;
-  for (const [name, width] of [["step", 1], ["loss", 1], ["v", heads], ["m", dim * dim], ["k", keys], ["u", along ? heads : 0]])
+  const widths = { step: 1, loss: 1, v: heads, m: dim * dim, k: keys, u: along ? heads : 0 };
+  for (const [name, width] of Object.entries(widths)) {
     out[name] = out[name].subarray(0, row * width);
-  return out;
+  }
+  return { ...out, rows: row };
 }

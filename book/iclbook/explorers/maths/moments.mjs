@@ -1,9 +1,13 @@
+// @ts-check
 // Gradient descent of merged linear attention on the moments of finite data, as in iclcore.engines.linear.
 //
 // ŷ = cᵀφ, c[d, {a, b}] = Σ_h W_h[d, a] v_h[b] over symmetric pairs {a, b} of the E = D + 1 token entries,
 // loss = power − 2 crossᵀc + cᵀ gram c. A mixture's moments are the weighted mean of its kinds'.
 
-// gram is shipped as its lower triangle, rows one after another; all as "float32:" and base64 of little-endian float32.
+/** @import { MomentWeights, Weights } from "../types.d.ts" */
+
+// The page has only the lower triangle of gram, row after row. Numbers are "float32:" and the base64 of
+// little-endian float32.
 export function unpack({ gram, cross, power }) {
   const numbers = (text) => {
     const bytes = Uint8Array.from(atob(text.split(":")[1]), (each) => each.charCodeAt(0));
@@ -11,14 +15,19 @@ export function unpack({ gram, cross, power }) {
   };
   const lower = numbers(gram), vector = numbers(cross), size = vector.length;
   const full = new Float64Array(size * size);
-  for (let i = 0, from = 0; i < size; i++)
+  for (let i = 0, from = 0; i < size; i++) {
     for (let j = 0; j <= i; j++, from++) full[i * size + j] = full[j * size + i] = lower[from];
+  }
   return { gram: full, cross: vector, power: numbers(power)[0] };
 }
 
 export function mix(parts) {
   const [{ gram, cross }] = parts.map(([, each]) => each);
-  const mixed = { gram: new Float64Array(gram.length), cross: new Float64Array(cross.length), power: 0 };
+  const mixed = {
+    gram: new Float64Array(gram.length),
+    cross: new Float64Array(cross.length),
+    power: 0,
+  };
   for (const [share, each] of parts) {
     for (let i = 0; i < gram.length; i++) mixed.gram[i] += share * each.gram[i];
     for (let i = 0; i < cross.length; i++) mixed.cross[i] += share * each.cross[i];
@@ -38,7 +47,7 @@ export function lossOf({ gram, cross, power }, c) {
   return loss;
 }
 
-// The least loss of any c, power − crossᵀ gram⁻¹ cross, by Cholesky.
+// The least loss that any c has, power − crossᵀ gram⁻¹ cross, by Cholesky.
 export function floor({ gram, cross, power }) {
   const size = cross.length, l = gram.slice(), x = cross.slice();
   let least = power;
@@ -55,24 +64,31 @@ export function floor({ gram, cross, power }) {
   return least;
 }
 
-// Where c[d, {a, b}] stands, for every (d, a, b).
+// The index of c[d, {a, b}], for every (d, a, b).
 export function pairIndex(dim) {
   const size = dim + 1, pairs = (size * (size + 1)) / 2, index = new Int32Array(dim * size * size);
   let p = 0;
-  for (let a = 0; a < size; a++)
-    for (let b = a; b < size; b++, p++)
-      for (let d = 0; d < dim; d++)
+  for (let a = 0; a < size; a++) {
+    for (let b = a; b < size; b++, p++) {
+      for (let d = 0; d < dim; d++) {
         index[(d * size + a) * size + b] = index[(d * size + b) * size + a] = d * pairs + p;
+      }
+    }
+  }
   return index;
 }
 
-// W (H, D, E) and v (H, E) from the weights of engine.mjs: only the paper's subspace is filled.
-export function widen({ dim, heads, v, u }) {
-  const size = dim + 1, w = new Float64Array(heads * dim * size), value = new Float64Array(heads * size);
+// W (H, D, E) and v (H, E) from the weights of engine.mjs. Outside the paper's subspace they are 0.
+/** @returns {MomentWeights} */
+export function widen(/** @type {Weights} */ { dim, heads, v, u }) {
+  const size = dim + 1,
+    w = new Float64Array(heads * dim * size),
+    value = new Float64Array(heads * size);
   for (let h = 0; h < heads; h++) {
     value[h * size + dim] = v[h];
-    for (let d = 0; d < dim; d++)
+    for (let d = 0; d < dim; d++) {
       for (let a = 0; a < dim; a++) w[(h * dim + d) * size + a] = u[(h * dim + a) * dim + d];
+    }
   }
   return { dim, heads, w, v: value };
 }
@@ -80,35 +96,52 @@ export function widen({ dim, heads, v, u }) {
 export function collect({ dim, heads, w, v }, index, c, each = new Float64Array(index.length)) {
   const size = dim + 1, rows = dim * size;
   each.fill(0);
-  for (let h = 0; h < heads; h++)
+  for (let h = 0; h < heads; h++) {
     for (let k = 0; k < rows; k++) {
       const weight = w[h * rows + k];
       for (let b = 0; b < size; b++) each[k * size + b] += weight * v[h * size + b];
     }
+  }
   c.fill(0);
   for (let i = 0; i < each.length; i++) c[index[i]] += each[i];
 }
 
-// Each head's own c.
+// The c of each head.
 export function byHead({ dim, heads, w, v }, index, features) {
   const size = dim + 1, rows = dim * size;
   return Array.from({ length: heads }, (_, h) => {
     const c = new Float64Array(features);
-    collect({ dim, heads: 1, w: w.subarray(h * rows, (h + 1) * rows), v: v.subarray(h * size, (h + 1) * size) }, index, c);
+    collect(
+      {
+        dim,
+        heads: 1,
+        w: w.subarray(h * rows, (h + 1) * rows),
+        v: v.subarray(h * size, (h + 1) * size),
+      },
+      index,
+      c,
+    );
     return c;
   });
 }
 
-// `steps` steps in place; every `stride` of them and at the end, from before the step, the loss, c and what
-// `keep(weights, index)` makes of the weights. `form` makes W of other weights, and `move` moves those instead of it (sample.mjs).
-export function descendMoments(train, weights, { steps, lr, stride, keep = () => null }) {
+// Gradient descent for `steps` steps, in place. Every `stride` steps and at the end it records what is there
+// before the step: the loss, c and what `keep(weights, index)` returns. If W is made of other weights
+// (sample.mjs), `form` makes it and `move` moves those.
+export function descendMoments(
+  train,
+  /** @type {MomentWeights} */ weights,
+  { steps, lr, stride, keep = (/** @type {any[]} */ ..._) => null },
+) {
   const { dim, heads, w, v, form = () => {}, move = own } = weights;
   const size = dim + 1, rows = dim * size, index = pairIndex(dim), dw = new Float64Array(w.length);
   function own(by, rate) {
     for (let i = 0; i < w.length; i++) w[i] -= rate * by[i];
   }
   const { gram, cross, power } = train, features = cross.length;
-  const c = new Float64Array(features), slope = new Float64Array(features), spread = new Float64Array(rows * size);
+  const c = new Float64Array(features),
+    slope = new Float64Array(features),
+    spread = new Float64Array(rows * size);
   const dv = new Float64Array(size);
   const out = { step: [], loss: [], c: [], kept: [], left: null };
   for (let step = 0; step <= steps; step++) {

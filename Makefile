@@ -9,6 +9,7 @@ SET ?=
 unexport JUPYTER_PATH IPYTHONDIR MPLBACKEND MATPLOTLIBRC PYTHONPATH PYTHONDONTWRITEBYTECODE
 export JUPYTER_PREFER_ENV_PATH := 1
 export PYTHONUTF8 := 1
+export DENO_NO_UPDATE_CHECK := 1
 # Two chapters or two tests run at a time, each on one core.
 book test test-all: export OMP_NUM_THREADS := 1
 book test test-all: export NUMBA_NUM_THREADS := 1
@@ -30,6 +31,9 @@ text: ready  ## fill the numbers into the text and tidy the notebooks, without e
 test: _build/.built  ## check the style, run the quick tests, and compare every chapter with its outputs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/deno fmt --check --quiet
+	$(BIN)/deno lint --quiet
+	$(BIN)/deno check --quiet book/iclbook/explorers
 	$(BIN)/python tools/browsers.py
 	$(BIN)/pytest -n 2 --dist worksteal -p no:nbval tests
 	$(BIN)/pytest -n 2 --dist loadfile --nbval book

@@ -171,14 +171,19 @@ def pages():
 
 
 def follow(name, query):
-    """Set the explorer as a link would; every control that the link would show must exist."""
+    """The explorer as a link sets it; every control that the link would show must exist."""
     kind = EXPLORERS[name]
     given = dict(part.split("=") for part in query.replace("&amp;", "&").split("&"))
     assert set(filter(None, given.pop("show", "").split(","))) <= set(kind.keys_moved())
-    for key, text in given.items():
-        trait = kind.class_traits()[key]
-        listed = isinstance(trait, List)
-        kind(**{key: list(map(float, text.split(","))) if listed else trait.from_string(text)})
+    traits = kind.class_traits()
+    return kind(
+        **{
+            key: [float(each) for each in text.split(",")]
+            if isinstance(traits[key], List)
+            else traits[key].from_string(text)
+            for key, text in given.items()
+        }
+    )
 
 
 def test_links_lead_to_an_explorer_of_the_page_and_set_it():

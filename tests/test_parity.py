@@ -17,6 +17,7 @@ from javascript import js, shown
 
 from iclbook import explorers, measure
 from iclbook.explorers.base import Explorer
+from iclbook.explorers.lengths import scaled
 from iclbook.explorers.start import normals, start
 from iclbook.theory import beyond
 from iclcore import MergedAttention, RegressionTask, SeparateAttention, theory, train
@@ -105,19 +106,20 @@ def allocation(explorer):
     return found
 
 
-@drawn_by(explorers.ContextLength, settings=({"steps": 4000, "heads": 16, "test": 40},))
+@drawn_by(explorers.ContextLength, settings=({"steps": 4000, "heads": 16}, {"pooling": "sum"}))
 def lengths(explorer):
     n, panel, found = np.arange(1, 101), "Error on contexts of other lengths", {}
     tests = [explorer.task(context=int(each)) for each in n]
+    divisor, by = ("context", 1) if explorer.pooling == "mean" else ("one", explorer.context)
+    model = MergedAttention(heads=explorer.heads, init=explorer.init, divisor=divisor)
     for every, name in ((False, "one length"), (True, "every length")):
         task = explorer.task(every)
-        model = explorers.Merged(heads=explorer.heads, init=explorer.init).model()
         weights = start(model, task.eigenvectors, explorer.seed)
-        data = of_population(task, model)
+        data = scaled(of_population(task, model), by)
         final = train(model, data, explorer.steps, explorer.lr, start=weights).final
         key_query, value = final["key_query"][:, : task.dim, : task.dim], final["value"][:, -1, -1]
         end = np.einsum("h,hda->ad", value, key_query)
-        errors = [theory.population_loss(test, end, "context") for test in tests]
+        errors = [theory.population_loss(test, end / by, divisor) for test in tests]
         found[panel, name] = (n, np.array(errors))
     return found
 

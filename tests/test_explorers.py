@@ -47,7 +47,7 @@ def test_a_page_gets_a_picture_and_the_whole_state(kind):
     state = json.loads(parts["div"]["data-state"])
     assert {each["key"]: each["value"] for each in state["controls"]} == explorer.settings()
     assert {key: state[key] for key in explorer.settings()} == explorer.settings()
-    assert len(parts["img"]["alt"]) > 60
+    assert len(parts["img"]["alt"]) > 30
     assert len(parts["img"]["src"]) < 80_000
     assert len(parts["div"]["data-state"]) < 150_000
 

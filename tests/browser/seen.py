@@ -36,9 +36,11 @@ FOLLOW = """async (link) => {
     const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
     await drawn();
     document.querySelector(".ex-notice").textContent = "";
-    const changed = new Promise((done) => addEventListener("hashchange", done, { once: true }));
+    const { href } = location, changed = new Promise((done) => {
+      addEventListener("hashchange", done, { once: true });
+    });
     location.hash = link;
-    await changed;
+    if (location.href !== href) await changed;  // it may be the link of before
     await drawn(); }"""
 
 

@@ -231,15 +231,6 @@ def test_points_of_one_picture_are_reached_by_keys(visit, site):
     page.locator(".ex-summary", has_text="task 1 by head 2").wait_for()
 
 
-def test_moved_starts_of_removed_heads_come_back_with_their_head(visit, site):
-    link = "task_allocation?moved=11,0.02,0.2,31,0.02,0.2"
-    page = visit(f"{site.as_uri()}/task_allocation.html#{link}")
-    first, both = "head 1, task 1", "head 1, task 1; head 3, task 1"
-    for heads, which in ((3, both), (2, first), (3, both)):
-        enter(page, "heads H", heads)
-        assert page.locator(".ex-control output").inner_text() == which
-
-
 def test_the_same_direction_lights_up_in_curve_matrix_and_label(visit, site):
     page = visit(f"{site.as_uri()}/merged.html")
     page.locator(".ex-bar").nth(2).hover()
@@ -388,17 +379,6 @@ def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):
     enter(page, "seed", 3)  # a finished run does not begin again by itself
     page.locator(".ex-summary", has_text="Press Play").wait_for()
     expect(play).to_be_visible()
-
-
-@slow
-def test_a_softmax_run_that_leaves_shows_how_high_it_went(visit, site):
-    page = visit(f"{site.as_uri()}/softmax.html")
-    enter(page, "learning rate", 3)
-    click(page, "Play")
-    page.locator(".ex-summary", has_text="a run leaves").wait_for(timeout=60_000)
-    losses = [y for (panel, _), (_, y) in lines_of(page).items() if panel.startswith("Loss")]
-    assert max(map(max, losses)) > 1e3
-    assert page.locator("path.ex-cut").count() >= 1
 
 
 def test_a_run_on_finite_data_is_drawn_until_another_start_is_set(visit, site):

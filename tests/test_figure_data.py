@@ -21,7 +21,7 @@ def test_the_numbers_are_those_that_are_drawn():
     x, third = np.geomspace(1, 100, 7), 1 / 3
     panels = [
         plot.lines({"a": (x, third * x)}, {"a": (x, x)}, levels=[third], xlabel="t", ylabel="loss"),
-        plot.dots({"b": (x[:2], x[:2], [third, 0.5])}, {"told": (x, -x)}),
+        plot.dots({"b": (x[:2], x[:2], [third, 0.5])}, {"b, theory": (x, -x)}),
         plot.bars({"least squares": third, "none": 0.0}, 2.0),
         plot.coefficients(np.array([0, third]), np.array([1.0, -1]), "of a target"),
         plot.chart(x[:3], x, np.outer(x, x[:3]) / 1e4, {"edge": (x, x)}, "beta", "alpha", "share"),
@@ -39,7 +39,7 @@ def test_the_numbers_are_those_that_are_drawn():
     assert points["b", "b", "marks", 1][:2] == [list(x[:2])] * 2
     ends = [x[0] - third, x[0] + third, x[1] - 0.5, x[1] + 0.5]
     assert points["b", "b, error", "error bar", 1][:2] == [[x[0]] * 2 + [x[1]] * 2, ends]
-    assert points["b", "told", "dashed", 1][1] == list(-x)
+    assert points["b", "b, theory", "dashed", 1][1] == list(-x)
     assert points["c", "prediction", "bar", 1][:2] == [[third, 0.0], [0.0, 1.0]]
     assert points["c", "answer", "dashed", 1] == [[2.0], [None], [None]]
     assert points["d", "target", "bar", 1][:2] == [[-0.2, 0.8], [0, third]]

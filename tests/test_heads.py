@@ -488,8 +488,8 @@ def test_nonlinear_targets(name):
     plain, once, twice = (
         weight @ (x * target(np.sqrt(v) * x)) / np.sqrt(v) for v in (1, 1 + 1 / 20, 1 + 4 / 20)
     )
-    kept = (omega * mu)[0, 0] * (once - np.e / 400 * (2 * twice - once)) / plain
-    close(found["answer"][1] / found["target"][1], kept)
+    left = (omega * mu)[0, 0] * (once - np.e / 400 * (2 * twice - once)) / plain
+    close(found["answer"][1] / found["target"][1], left)
     # Higher degrees are lost: degree k is multiplied by ω^k μ, and ω² = 0.05. Zeros are round-off.
     assert np.all(np.abs(found["answer"][3:]) < 0.05 * np.abs(found["target"][3:]) + 1e-9)
 

@@ -22,8 +22,8 @@ def without_error_in_length(task):
 
     At ω → 0 the mean of z·p is ω(1 − 1/L), and |p|² is 1/L.
     """
-    kept = 1 - 1 / task.context
-    return MultiTask(task.dims, task.context - 1, (kept * task.s).tolist(), kept * task.noise)
+    share = 1 - 1 / task.context
+    return MultiTask(task.dims, task.context - 1, (share * task.s).tolist(), share * task.noise)
 
 
 def first_order(task, omega0, mu0):

@@ -19,8 +19,8 @@ def test_heads_fill_up_one_after_the_other():
     key, query, v = model.factors(run.final, 4)
     basis = task.eigenvectors
     made = np.einsum("h,hrd,hrd->hd", v[:, 0, -1], key[:, :, :4] @ basis, query @ basis)
-    held = [np.flatnonzero(row > 0.5 * theory.learned(task)).tolist() for row in made]
-    assert sorted(held) == [[], [0, 1], [2, 3]]
+    learned = [np.flatnonzero(row > 0.5 * theory.learned(task)).tolist() for row in made]
+    assert sorted(learned) == [[], [0, 1], [2, 3]]
 
 
 def test_the_wait_for_a_spare_row_is_logarithmic():

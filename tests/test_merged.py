@@ -73,11 +73,11 @@ def test_the_drop_comes_when_the_equation_of_one_head_says(spectrum, model):
     task = RegressionTask(context=15, spectrum=spectrum)
     growth, ends = theory.growth_rate(task, model.divisor), theory.plateau_losses(task)[[0, -1]]
     weights, rate = model.start(4, seed=3), 1 / (400 * growth)
-    told = theory.merged_drop(task, model, weights)
-    run = train(model, task, int(1.2 * told / rate), rate, start=weights)
+    expected = theory.merged_drop(task, model, weights)
+    run = train(model, task, int(1.2 * expected / rate), rate, start=weights)
     # Euler's steps are late by the part growth·rate/2. The parts of the start that do not grow, as large as
     # those that do, shift the drop by some parts in a thousand of this time.
-    close(measure.drop_times(run, ends)[0] / told, 1 + growth * rate / 2, within=0.005)
+    close(measure.drop_times(run, ends)[0] / expected, 1 + growth * rate / 2, within=0.005)
     # c₀ is smaller by 1e-180, and grows twice as fast as the weights
     later = theory.merged_drop(task, model, {name: 1e-90 * w for name, w in weights.items()})
-    close(later - told, np.log(1e90) / growth, within=1e-4 / growth)
+    close(later - expected, np.log(1e90) / growth, within=1e-4 / growth)

@@ -46,11 +46,11 @@ def test_a_seed_is_the_published_curve(path, in_folder, capsys):
     # Random numbers are the same on every machine, but sums of float32 are not. Each step rounds a weight
     # of at most 1.4 by 2⁻²⁴ of itself. If all errors have one sign, the products ω and μ are off by
     bound = 2 * 1.4 * steps * 2**-24
-    kept = slice(None, None, used["stride"])
+    rows = slice(None, None, used["stride"])
     for name in ("omega", "mu"):
-        np.testing.assert_allclose(history.series[name][kept], golden[name], rtol=0, atol=bound)
+        np.testing.assert_allclose(history.series[name][rows], golden[name], rtol=0, atol=bound)
     # The loss is quadratic in ω and μ, so its relative error is twice that.
-    np.testing.assert_allclose(history.loss[kept], golden["loss"], rtol=2 * bound)
+    np.testing.assert_allclose(history.loss[rows], golden["loss"], rtol=2 * bound)
     np.testing.assert_allclose(
         full_model.spectrum(task, history.final), (golden["final_omega"], golden["final_mu"]), atol=bound
     )  # fmt: skip

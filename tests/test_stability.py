@@ -38,14 +38,14 @@ def gradient_of(model, data, like):
 
 
 def exact_sharpness(model, weights, data):
-    """The largest eigenvalue of the Hessian in all weights: those that reach no prediction add zeros."""
+    """Return the largest eigenvalue of the Hessian in all weights. Weights without effect add zeros."""
     net = module(model, weights, data.y.shape[2])
     names, parts = zip(*net.named_parameters(), strict=True)
     ((tokens, answers, _),) = tensors(net, data)
 
     def loss(*values):
-        held = dict(zip(names, values, strict=True))
-        return (torch.func.functional_call(net, held, (tokens,)) - answers).square().mean()
+        weights = dict(zip(names, values, strict=True))
+        return (torch.func.functional_call(net, weights, (tokens,)) - answers).square().mean()
 
     blocks = torch.autograd.functional.hessian(loss, tuple(p.detach() for p in parts))
     rows = [
@@ -96,8 +96,8 @@ def test_at_the_monotone_rate_the_loss_never_rises_and_at_twice_as_much_it_does(
         run = train(model, data, 2000, lr, start=start, snapshots=[0, 200, 1000, 2000])
         if run.ended == "diverged":
             return run, [np.inf]
-        kept = ({n: w[i] for n, w in run.snapshots.items()} for i in range(4))
-        return run, [lr * exact_sharpness(model, weights, data) for weights in kept]
+        stored = ({n: w[i] for n, w in run.snapshots.items()} for i in range(4))
+        return run, [lr * exact_sharpness(model, weights, data) for weights in stored]
 
     run, stable = products(lr)
     # to what Lanczos leaves, 1e-3

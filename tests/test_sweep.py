@@ -355,15 +355,6 @@ def test_a_damaged_run_is_trained_again_and_other_files_are_left_alone(in_folder
     assert not capsys.readouterr().err
 
 
-def test_two_sweeps_in_one_folder_write_the_same_bytes(in_folder):
-    plans = grid(BASE, seed=range(8))
-    with ThreadPoolExecutor(2) as both:
-        for swept in both.map(lambda _: sweep(plans, "out", jobs=2), range(2)):
-            assert len(swept.ended("finished")) == 8
-    sweep(plans, "alone")
-    assert files(in_folder / "out") == files(in_folder / "alone")
-
-
 def test_a_row_has_the_columns_that_the_page_reads_and_leads_to_its_run(tmp_path):
     page = (Path(__file__).parent.parent / "book" / "reproduce.md").read_text()
     (block,) = re.findall(r"```python\n(import pandas.*?)```", page, re.DOTALL)

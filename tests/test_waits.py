@@ -11,32 +11,31 @@ SOME = range(20, 50, 10)
 
 @pytest.mark.parametrize("dim", waits.SETTINGS)
 def test_a_part_of_the_table_computed_again(dim):
-    kept = waits.read()[dim]
-    assert kept.simulated.shape == (waits.STARTS, waits.SETTINGS[dim].drops)
-    assert len(kept.predicted) == waits.STARTS / waits.EVERY
+    table = waits.read()[dim]
+    assert table.simulated.shape == (waits.STARTS, waits.SETTINGS[dim].drops)
+    assert len(table.predicted) == waits.STARTS / waits.EVERY
     tenths = [seed // waits.EVERY for seed in SOME]
-    for again, table in (
-        (waits.simulated(dim, SOME), kept.simulated[list(SOME)]),
-        (waits.predicted(dim, SOME), kept.predicted[tenths]),
+    for again, stored in (
+        (waits.simulated(dim, SOME), table.simulated[list(SOME)]),
+        (waits.predicted(dim, SOME), table.predicted[tenths]),
     ):
-        np.testing.assert_allclose(again, table, rtol=waits.ALIKE)
+        np.testing.assert_allclose(again, stored, rtol=waits.ALIKE)
 
 
 def test_a_part_of_the_predicted_columns_computed_again():
     """Each prediction stands in the column and row of its setting and start."""
-    few = waits.told(lambda what, *asked: (what, asked))
-    table = waits.read()
-    for name, own in (("labels", "labels"), ("even", "even")):
-        what, (dim, seeds, even) = few[f"{name}_4"][1]
-        kept = getattr(table[dim], own)
-        assert kept.shape == (waits.TOLD, dim)
-        np.testing.assert_array_equal(what(dim, seeds[:2], even), kept[seeds[0] : seeds[2]])
-    for law, kept in waits.read_last().items():
-        assert kept.shape == (waits.TOLD, len(waits.DIMS))
-        what, (dim, own, seeds) = few[f"last_{law}_4"][1]
+    parts = waits.told(lambda what, *arguments: (what, arguments))
+    for name in ("labels", "even"):
+        what, (dim, seeds, even) = parts[f"{name}_4"][1]
+        stored = getattr(waits.read()[dim], name)
+        assert stored.shape == (waits.TOLD, dim)
+        np.testing.assert_array_equal(what(dim, seeds[:2], even), stored[seeds[0] : seeds[2]])
+    for law, table in waits.read_last().items():
+        assert table.shape == (waits.TOLD, len(waits.DIMS))
+        what, (dim, own, seeds) = parts[f"last_{law}_4"][1]
         assert own == law
-        there = kept[seeds[0] : seeds[2], waits.DIMS.index(dim)]
-        np.testing.assert_allclose(what(dim, law, seeds[:2]), there, rtol=waits.ALIKE)
+        stored = table[seeds[0] : seeds[2], waits.DIMS.index(dim)]
+        np.testing.assert_allclose(what(dim, law, seeds[:2]), stored, rtol=waits.ALIKE)
 
 
 def test_a_start_from_everywhere_has_no_zeros():

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 import yaml
 from browsers import chromium
-from make import ROOT
+from chapters import ROOT
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from iclcore.files import write_whole

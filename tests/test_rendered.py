@@ -6,8 +6,8 @@ from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import nbformat
 import install_cell
+import nbformat
 import pytest
 from bs4 import BeautifulSoup, SoupStrainer
 
@@ -77,5 +77,7 @@ def test_every_link_leads_to_a_file_and_a_place_on_it(path):
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if p.suffix == ".ipynb"], ids=lambda p: p.stem)
 def test_a_downloaded_notebook_is_the_chapter_and_says_what_it_needs(path):
-    notebook = install_cell.downloaded(nbformat.read(path, as_version=4), install_cell.address(ROOT))
+    notebook = install_cell.downloaded(
+        nbformat.read(path, as_version=4), install_cell.address(ROOT)
+    )
     assert nbformat.read(BUILT.parent / "_sources" / "book" / path.name, as_version=4) == notebook

@@ -20,7 +20,7 @@ CELLS = [
     new_markdown_cell(
         "<details><summary>Solution</summary>\n\n*So*: $x_d$.\n\n$$\ny_d\n$$\n\n</details>"
     ),
-    new_code_cell("from iclbook import explorers\n\ne = explorers.RankOne()\ne"),
+    new_code_cell("from iclbook import explorers\n\ne = explorers.ContextLength()\ne"),
     new_code_cell("""import ipywidgets
 label, button = ipywidgets.Label(), ipywidgets.Button(description="seed from Python")
 e.observe(lambda change: setattr(label, "value", f"{change.name} = {change.new}"), names=e.keys_moved())
@@ -57,15 +57,16 @@ def test_sliders_values_and_buttons_reach_the_other_side(page):
     page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
     part = page.locator(".ex")
     part.locator("svg .ex-axis").first.wait_for(state="attached", timeout=90_000)
+    part.get_by_role("button", name="All settings").click()
     part.get_by_label("heads H", exact=True).press("ArrowRight")
-    page.get_by_text("heads = 6").wait_for()
+    page.get_by_text("heads = 5").wait_for()
     part.locator(".ex-bar").first.press("ArrowUp")
     page.get_by_text("eigenvalues = [0.41, 0.3, 0.2, 0.1]").wait_for()
     page.get_by_role("button", name="seed from Python").click()
     field = part.get_by_label("seed, number").element_handle()
     page.wait_for_function("field => field.value === '42'", arg=field)
     part.get_by_role("button", name="Run on finite data").click()
-    part.locator("svg text", has_text="P = 5,000").first.wait_for(timeout=60_000)
+    part.get_by_text("both models trained in Python").wait_for(timeout=60_000)
     assert part.get_by_role("button", name="Copy link").count() == 0  # no page to link to
 
 

@@ -15,7 +15,8 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.firefox.service import Service as GeckoDriver
 from selenium.webdriver.webkitgtk.service import Service as WebKitDriver
 
-from browser.seen import BUILT, KINDS, REFUSED
+from browser.conftest import BUILT, REFUSED
+from iclbook import explorers
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr")  # by selenium itself
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -82,7 +83,7 @@ def pages(site, tmp_path_factory):
     return folder.as_uri()
 
 
-@pytest.mark.parametrize("name", sorted(KINDS))
+@pytest.mark.parametrize("name", [getattr(explorers, name).name for name in explorers.__all__])
 def test_another_browser_draws_what_chromium_draws(visit, pages, other, name):
     page = visit(f"{pages}/{name}.html{SHORT.get(name, '')}")
     other.get(page.url)

@@ -1,4 +1,4 @@
-"""What a moved control costs, in Chromium, and in Firefox and WebKit if installed, on the pages as built.
+"""What a moved control costs in Chromium, on the pages as built.
 
     python -m bench.redraw          every explorer of the book
     python -m bench.redraw task     those of one page
@@ -185,11 +185,6 @@ def main(names: list[str]) -> int:
         print(f"\n{'':20}{after}\n{'':20}{len(AFTER) * columns}")
         memory(found, page)
         chromium.close()
-    for kind in filter(browsers.here, (browsers.Firefox, browsers.WebKit)):
-        print(f"\n{kind.__name__:28}{heads}")
-        browser = kind(WIDTH, HEIGHT)
-        measure(found, browser.open, browser.evaluate)
-        browser.close()
     return 0
 
 

@@ -19,8 +19,18 @@ from iclbook.explorers.base import Explorer
 from iclbook.plot.style import Figure, canvas
 
 collect_ignore = [] if "BROWSERS" in os.environ else ["test_other_browsers.py"]
+BUILT = Path(__file__).resolve().parents[2] / "_build" / "html"
 AHEAD = 60_000  # ms, more than passes until the clock is paused
 DRAWN = ".ex svg .ex-axis, .ex svg .ex-cell, .ex-still img"
+# The rules by which a page's policy refuses a picture on another host and a script that is put into the page.
+REFUSED = """async () => {
+    const rules = [], make = (tag) => document.createElement(tag);
+    const put = (tag, properties) => document.head.append(Object.assign(make(tag), properties));
+    addEventListener("securitypolicyviolation", (event) => rules.push(event.effectiveDirective));
+    put("img", { src: "http://localhost/picture.png" });
+    put("script", { textContent: "window.attacked = true;" });
+    while (rules.length < 2) await new Promise((done) => setTimeout(done, 20));
+    return window.attacked ? [] : rules.sort(); }"""
 PAGE = """<!doctype html>
 <html lang="en" data-theme="light">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -1,25 +1,12 @@
 """What a browser shows of an explorer: its drawing, and the numbers that it exports."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 from conftest import close
 from javascript import shown
 
 from iclbook.explorers.base import Explorer
-
-BUILT = Path(__file__).resolve().parents[2] / "_build" / "html"
-
-# Which rules of its policy a page applies to a picture on another host and to a script that is put into it.
-REFUSED = """async () => {
-    const rules = [], make = (tag) => document.createElement(tag);
-    const put = (tag, properties) => document.head.append(Object.assign(make(tag), properties));
-    addEventListener("securitypolicyviolation", (event) => rules.push(event.effectiveDirective));
-    put("img", { src: "http://localhost/picture.png" });
-    put("script", { textContent: "window.attacked = true;" });
-    while (rules.length < 2) await new Promise((done) => setTimeout(done, 20));
-    return window.attacked ? [] : rules.sort(); }"""
 
 # Three frames later a new size has been noticed and drawn; and no worker computes any more.
 REST = """async () => {

@@ -6,8 +6,7 @@ import pytest
 from pace import slow
 from playwright.sync_api import expect
 
-from browser.conftest import host
-from browser.seen import BUILT, REFUSED
+from browser.conftest import BUILT, REFUSED, host
 
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 WORKER = """(address) => new Promise((done) => {

@@ -15,7 +15,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.firefox.service import Service as GeckoDriver
 from selenium.webdriver.webkitgtk.service import Service as WebKitDriver
 
-from browser.seen import BUILT, REFUSED
+from browser.conftest import BUILT, REFUSED
 from iclbook.explorers import EXPLORERS
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr")  # by selenium itself

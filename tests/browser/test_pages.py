@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from pace import mostly_slow, slow
 
-from browser.seen import BUILT, frames
+from browser.conftest import BUILT
+from browser.seen import frames
 
 BOOK = BUILT.parents[1] / "book"
 PAGES = [path.stem for path in sorted(BOOK.iterdir()) if path.suffix in {".md", ".ipynb"}]

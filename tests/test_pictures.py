@@ -7,10 +7,8 @@ import execute
 import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from pace import slow
 
 from iclbook.explorers import Task
-from iclbook.explorers.data import float32
 from iclbook.plot.style import BLUE, Figure, canvas
 from iclbook.widgets import Run
 
@@ -19,12 +17,10 @@ CURVE = np.sin(X)
 ALT = "A sine, and a marker at its end, in blue."
 
 
-def output(y=CURVE, alt=ALT, color=BLUE, title="", marker=5.0, image=0.5, level=0.5):
+def output(y=CURVE, alt=ALT, marker=5.0, image=0.5):
     figure, (left, right) = canvas(2)
-    left.plot(X, y, color=color)
-    left.axhline(level, color=color)
-    left.plot([marker], [0.2], "s", color=color)
-    left.set_title(title)
+    left.plot(X, y, color=BLUE)
+    left.plot([marker], [0.2], "s", color=BLUE)
     right.imshow([[0.1, image], [0.7, 1]], vmin=0, vmax=1)
     return shown(Figure(figure, alt)._repr_mimebundle_())
 
@@ -51,17 +47,8 @@ def executed_again(before, after):
     return source.cells[0].outputs[0]
 
 
-@slow
 def test_round_off_changes_no_picture():
-    """At the middle of a pixel, a marker that moves by round-off changes whole pixels of its edge."""
-    here, there = 5.0, 5.05  # less than two pixels apart
-    first = output(marker=here)
-    assert output(marker=there).data != first.data
-    while there - here > 1e-5:
-        middle = (here + there) / 2
-        same = output(marker=middle).data == first.data
-        here, there = (middle, there) if same else (here, middle)
-    before, after = output(marker=here), output(y=CURVE * (1 + 1e-12), marker=there)
+    before, after = first_output(), output(y=CURVE + 1e-4)
     assert before.data != after.data
     assert executed_again(before, after) == before
 
@@ -70,12 +57,9 @@ def test_round_off_changes_no_picture():
     "change",
     [
         {"y": CURVE + 0.01},
-        {"color": "#0072B6"},
-        {"title": "a sine"},
         {"alt": ALT + " Rising."},
         {"marker": 5.05},
         {"image": 0.52},
-        {"level": 0.51},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -83,12 +67,6 @@ def test_a_picture_that_looks_different_is_replaced(change):
     before, after = first_output(), output(**change)
     again = executed_again(before, after)
     assert again == after != before
-
-
-def test_other_pixels_replace_a_picture_even_if_the_trace_agrees():
-    before, after = first_output(), output(y=CURVE + 0.01)
-    after.metadata["image/png"]["trace"] = before.metadata["image/png"]["trace"]
-    assert executed_again(before, after) == after
 
 
 SMALL = {"sequences": 20, "steps": 5, "seeds": 1, "dim": 2, "context": 5}
@@ -103,15 +81,3 @@ def test_a_widgets_picture_is_kept_and_its_settings_are_not(kind, own, other):
     )
     assert executed_again(before, same) == before
     assert executed_again(before, after) == after != before
-
-
-def test_an_explorers_averages_are_compared_as_numbers():
-    def averages(*last):
-        output = shown(Task()._repr_mimebundle_())
-        output.data["text/html"] += float32(np.array([2.0, *last]))
-        return output
-
-    before, same = averages(1e-3), averages(1e-3 + 1e-6)
-    assert executed_again(before, same) == before != same
-    for other in (averages(1e-3 + 4e-6), averages(1e-3, 1e-3), averages(np.nan)):
-        assert executed_again(before, other) == other

@@ -14,14 +14,15 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 IMPORT = re.compile(r'^import \{([\w\s,]*)\} from "(\.{1,2}/[\w/.]+)\.mjs";$', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?function|const) (\w+)", re.MULTILINE)
+COMMENT = re.compile(r"^ *//[^\n]*\n|/\*\*.*?\*/\s*", re.MULTILINE | re.DOTALL)
 OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 FORMS = 'import { a, b } from "./x.mjs"; export const a = ...; export function a() {...}'
 
 
 @cache
 def _module(folder: Path, name: str) -> tuple[tuple[str, ...], str]:
-    """The modules that a module imports, and a statement that defines it."""
-    text = (folder / f"{name}.mjs").read_text(encoding="utf-8")
+    """The modules that a module imports, and a statement that defines it, without its comments."""
+    text = COMMENT.sub("", (folder / f"{name}.mjs").read_text(encoding="utf-8"))
     needed = []
 
     def lookup(found: re.Match) -> str:

@@ -208,7 +208,7 @@ export interface Picture {
   /** The box with the values that are read out. */
   values: HTMLElement;
   /** The elements of the handles. */
-  hands: HTMLElement[];
+  points: HTMLElement[];
   panel?: Panel;
   place?: Place | null;
   /** The pixels of a unit, and the picture's width in units. */

@@ -16,7 +16,7 @@ function makePicture() {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const values = make("div", { class: "ex-values", hidden: true, "aria-hidden": "true" });
   const frame = make("div", { class: "ex-frame" }, svg, values);
-  return { figure: make("figure", {}, caption, frame), caption, svg, values, frame, hands: [] };
+  return { figure: make("figure", {}, caption, frame), caption, svg, values, frame, points: [] };
 }
 
 /**
@@ -27,8 +27,8 @@ function makePicture() {
 export function createPictures({ root, stage, number, drag, move }) {
   /** @type {Picture[]} */
   const pictures = [];
-  const points = handles({ root, stage, pictures, put: drag });
-  const reader = readout({ root, pictures, move, aim: points.aim });
+  const moving = handles({ root, stage, pictures, put: drag });
+  const reader = readout({ root, pictures, move, aim: moving.aim });
 
   /**
    * Draws the first `shown` panels on a page `width` pixels wide. One that would stand alone in its
@@ -56,7 +56,7 @@ export function createPictures({ root, stage, number, drag, move }) {
       Object.assign(picture, { panel, place, unit, width: size });
     });
     reader.after();
-    points.after();
+    moving.after();
   }
   return { drawPanels };
 }

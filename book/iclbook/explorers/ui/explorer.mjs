@@ -6,8 +6,8 @@
 
 import { compare } from "./compare.mjs";
 import { control } from "./controls.mjs";
-import { button, make, unique } from "./dom.mjs";
 import { downloadCsv } from "./csv.mjs";
+import { button, make, unique } from "./dom.mjs";
 import { createPictures } from "./drawing.mjs";
 import { createFiniteRun } from "./finite.mjs";
 import { createFolding } from "./folding.mjs";

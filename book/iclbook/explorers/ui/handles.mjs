@@ -30,8 +30,8 @@ function pointerIn(/** @type {Picture} */ { svg, width, unit }, event) {
 }
 
 /** Puts the element of a point where the point is, with its name and its place in words. */
-function showPoint(/** @type {Picture} */ { panel, place, unit, hands }, /** @type {number} */ i) {
-  const { x, y, name, color, tags = [name] } = panel.handles[i], element = hands[i];
+function showPoint(/** @type {Picture} */ { panel, place, unit, points }, /** @type {number} */ i) {
+  const { x, y, name, color, tags = [name] } = panel.handles[i], element = points[i];
   const left = place.sx(x), top = place.sy(y);
   element.style.left = `${Math.min(place.right, Math.max(place.left, left)) * unit}px`;
   element.style.top = `${Math.min(place.bottom, Math.max(place.top, top)) * unit}px`;
@@ -71,15 +71,15 @@ export function handles({ root, stage, pictures, put }) {
 
   /** The picture of an element, and which of its points the element is. */
   function find(element) {
-    const picture = pictures.find((each) => each.hands.includes(element));
-    return { picture, i: picture?.hands.indexOf(element) };
+    const picture = pictures.find((each) => each.points.includes(element));
+    return { picture, i: picture?.points.indexOf(element) };
   }
   /** The point nearest to the pointer, if the pointer is on one. */
   function under(event) {
     const { picture } = find(event.target);
     if (!picture) return {};
     const [x, y] = pointerIn(picture, event);
-    const distances = picture.hands.map((_, n) => {
+    const distances = picture.points.map((_, n) => {
       const [left, top] = placeOf(picture, n);
       return Math.hypot(left - x, top - y);
     });
@@ -87,7 +87,7 @@ export function handles({ root, stage, pictures, put }) {
   }
   /** Shows which point a drag would move, or moves, and returns its element. */
   function aim(event) {
-    const { picture, i } = dragged ?? under(event), now = picture?.hands[i];
+    const { picture, i } = dragged ?? under(event), now = picture?.points[i];
     if (aimed !== now) {
       aimed?.classList.remove("ex-aimed");
       now?.classList.add("ex-aimed");
@@ -96,10 +96,10 @@ export function handles({ root, stage, pictures, put }) {
     return now;
   }
   function choose(/** @type {Picture} */ picture, /** @type {number} */ i) {
-    picture.hands.forEach((each, n) => {
+    picture.points.forEach((each, n) => {
       each.tabIndex = n === i ? 0 : -1;
     });
-    picture.hands[i].focus({ preventScroll: true });
+    picture.points[i].focus({ preventScroll: true });
   }
 
   function down(event) {
@@ -108,7 +108,7 @@ export function handles({ root, stage, pictures, put }) {
     event.preventDefault();
     const [left, top] = placeOf(picture, i);
     choose(picture, i);
-    picture.hands[i].setPointerCapture(event.pointerId);
+    picture.points[i].setPointerCapture(event.pointerId);
     dragged = { picture, i, by: [left - x, top - y], before: null };
     aim(event);
   }
@@ -127,7 +127,7 @@ export function handles({ root, stage, pictures, put }) {
     if (!picture || !(event.key in ARROWS || event.key in PAGES)) return;
     event.preventDefault();
     event.stopPropagation();
-    const count = picture.hands.length;
+    const count = picture.points.length;
     if (event.key in PAGES) return choose(picture, (i + PAGES[event.key] + count) % count);
     const step = STEP * (event.shiftKey ? FASTER : 1), [x, y] = placeOf(picture, i);
     const [right, lower] = ARROWS[event.key];
@@ -137,15 +137,15 @@ export function handles({ root, stage, pictures, put }) {
   /** Puts the points in their places, after the pictures are drawn. */
   function after() {
     for (const picture of pictures) {
-      const { panel, place, frame, hands } = picture;
+      const { panel, place, frame, points } = picture;
       const list = (place && panel.handles) || [];
-      while (hands.length < list.length) {
-        hands.push(makePoint());
-        frame.append(hands.at(-1));
+      while (points.length < list.length) {
+        points.push(makePoint());
+        frame.append(points.at(-1));
       }
-      hands.splice(list.length).forEach((each) => each.remove());
+      points.splice(list.length).forEach((each) => each.remove());
       list.forEach((_, i) => showPoint(picture, i));
-      if (list.length && hands.every((each) => each.tabIndex < 0)) hands[0].tabIndex = 0;
+      if (list.length && points.every((each) => each.tabIndex < 0)) points[0].tabIndex = 0;
     }
   }
   const listeners = {

@@ -81,26 +81,21 @@ export const went = (run) => [
 
 /** The run in words. `coming` are the steps at which theory expects what is not yet half learned. */
 export function course(problem, run, row, coming = []) {
-  const dim = problem.a.length,
-    names = axis(dim),
-    all = Array.from(run.half, (at, d) => [at, names[d]]);
-  const times = all.filter(([at]) => !Number.isNaN(at)).sort(([a], [b]) => a - b),
-    told = (
-      at,
-    ) => (at ? ` (after about ${format(Number(at.toPrecision(3)))} steps by theory)` : "");
-  const wait = all.flatMap((
-    [at, name],
-    d,
-  ) => (Number.isNaN(at) ? [`${name}${told(coming[d])}`] : []));
-  const together = times.length === dim && times.at(-1)[0] - times[0][0] < 1;
-  const words = (together ? [[times[0][0], "all eigenvectors"]] : times).map(([at, name]) =>
-    `${name} at step ${format(Math.round(at))}`
-  );
-  const [from, to] = [run.loss[0], run.loss.at(-1)].map(format),
-    way = from === to ? `stays at ${to}` : `falls from ${from} to ${to}`;
-  return `Half learned, in M: ${words.length ? words.join(", ") : "no eigenvector"}${
-    words.length && wait.length ? `; not yet ${wait.join(", ")}` : ""
-  }. The loss ${way} in ${format(run.step.at(-1))} steps; ` +
+  const names = axis(problem.a.length);
+  const drops = names.map((name, d) => ({ name, at: run.half[d], coming: coming[d] }));
+  const done = drops.filter(({ at }) => !Number.isNaN(at)).sort((a, b) => a.at - b.at);
+  const isOneDrop = done.length === names.length && done.at(-1).at - done[0].at < 1;
+  const reached = (isOneDrop ? [{ ...done[0], name: "all eigenvectors" }] : done)
+    .map(({ name, at }) => `${name} at step ${format(Math.round(at))}`);
+  const expected = (step) =>
+    step ? ` (after about ${format(Number(step.toPrecision(3)))} steps by theory)` : "";
+  const waiting = drops.filter(({ at }) => Number.isNaN(at))
+    .map(({ name, coming }) => `${name}${expected(coming)}`);
+  const later = reached.length && waiting.length ? `; not yet ${waiting.join(", ")}` : "";
+  const from = format(run.loss[0]), to = format(run.loss.at(-1));
+  const way = from === to ? `stays at ${to}` : `falls from ${from} to ${to}`;
+  return `Half learned, in M: ${reached.join(", ") || "no eigenvector"}${later}. ` +
+    `The loss ${way} in ${format(run.step.at(-1))} steps; ` +
     `at step ${format(run.step[row])} it is ${format(run.loss[row])}.`;
 }
 

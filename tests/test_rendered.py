@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup, SoupStrainer
 ROOT = Path(__file__).resolve().parents[1]
 BUILT = ROOT / "_build" / "html" / "book"  # `make test` builds it
 BOOK = ROOT / "book"
-SOURCES = [*BOOK.glob("[a-z]*.md"), *BOOK.glob("[a-z]*.ipynb")]  # without the template
+SOURCES = sorted([*BOOK.glob("[a-z]*.md"), *BOOK.glob("[a-z]*.ipynb")])  # without the template
 
 # What only the source of a page has: fences, roles, options, formulas, emphasis and links.
 IN_TEXT = re.compile(

@@ -12,6 +12,7 @@ import marks
 import nbformat
 from chapters import recorded
 from docutils import nodes
+from PIL import Image, ImageChops
 from sphinx.util import logging
 from sphinx.util.fileutil import copy_asset
 
@@ -22,6 +23,7 @@ ICON = re.compile(
     r'"?(?P<name>[\w-]+)"?:\[\d+,\d+,\[(?P<aliases>[^\]]*)\],"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
 )
 ICONS = 2000  # the theme's file has at least this many
+VISIBLE = 16  # of 255 levels of a colour
 logger = logging.getLogger(__name__)
 
 
@@ -140,7 +142,7 @@ def copy_mathjax(app):
 
 
 def subset_icons(app):
-    """Keep only the icons that a page or a script names: 20 KB of the theme's 543."""
+    """Keep only the icons that a page or a script names: 20 KB, compressed, of the theme's 543."""
     static = Path(app.outdir, "_static")
     icons = static / "scripts" / "fontawesome.js"
     others = {*Path(app.outdir).rglob("*.html"), *static.rglob("*.js")} - {icons}
@@ -156,6 +158,18 @@ def subset_icons(app):
     icons.write_text(text)
 
 
+def lighten_pictures(app):
+    """Reduce pictures to 256 colours, a third of the bytes, if no colour moves by more than can be seen."""
+    for path in Path(app.outdir, "_images").glob("*.png"):
+        with Image.open(path) as picture:
+            opaque = picture.convert("RGBA").getextrema()[3] == (255, 255)
+            colours = picture.convert("RGB")
+        few = colours.quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        changes = ImageChops.difference(colours, few.convert("RGB")).getextrema()
+        if opaque and max(most for _, most in changes) <= VISIBLE:
+            few.save(path)
+
+
 def add_install_cells(app):
     """Let each notebook that a reader can download say first which package it needs."""
     address = app.config.html_theme_options.get("repository_url", "")
@@ -169,6 +183,7 @@ def finish(app, error):
         copy_mathjax(app)
         add_install_cells(app)
         subset_icons(app)
+        lighten_pictures(app)
 
 
 def setup(app):

@@ -13,7 +13,7 @@ from browser.conftest import BUILT
 from browser.seen import frames
 
 BOOK = BUILT.parents[1] / "book"
-PAGES = [path.stem for path in sorted(BOOK.iterdir()) if path.suffix in {".md", ".ipynb"}]
+PAGES = sorted(path.stem for end in ("md", "ipynb") for path in BOOK.glob(f"[a-z]*.{end}"))
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
 OF_COLOURS = ["color-contrast", "link-in-text-block"]  # the rules that depend on the theme
 

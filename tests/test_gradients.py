@@ -290,7 +290,7 @@ def test_the_floor_of_equal_sequences_is_found():
         close(of_sequences(data, SeparateAttention()).floor(), 0.0)
 
 
-@pytest.mark.parametrize("sequences", [7, 50])
+@pytest.mark.parametrize("sequences", [7, 12, 50])
 def test_floor_is_least_squares(sequences):
     """There are 12 features. With fewer sequences, the gram matrix has no inverse."""
     data = RegressionTask(dim=2, context=4).sample(sequences)

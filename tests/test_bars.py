@@ -50,9 +50,8 @@ def test_a_notebook_without_widgets_shows_the_bar_as_text(monkeypatch):
 def test_a_sweep_shows_its_bar_and_a_loss(tmp_path):
     plan = Plan(RegressionTask(dim=2, context=4), SeparateAttention(1), sequences=20, steps=9)
     text = shown(lambda: sweep(grid(plan, seed=(1, 2)), tmp_path))
-    assert re.search(
-        r"\| [12]/2 \[.* runs/s, last loss \d", text
-    )  # tqdm may leave out the last change
+    # tqdm may leave out the last change
+    assert re.search(r"\| [12]/2 \[.* runs/s, last loss \d", text)
 
 
 def test_a_line_is_written_above_the_bar():

@@ -258,10 +258,8 @@ def test_symmetric_product(size, seed):
 )
 def test_population_moments_are_the_limit(in_context, outputs, every_length, noise):
     """They agree with the mean over 40 sets of 2,000 sequences, within standard errors of that mean."""
-    task = RegressionTask(
-        dim=2, context=3, outputs=outputs, in_context=in_context, every_length=every_length, seed=1,
-        noise=noise,
-    )  # fmt: skip
+    settings = {"outputs": outputs, "every_length": every_length, "noise": noise}
+    task = RegressionTask(dim=2, context=3, in_context=in_context, seed=1, **settings)
     model = MergedAttention(divisor="context")
     exact = of_population(task, model)
     parts = [of_sequences(task.sample(2000, seed=s), model) for s in range(40)]
@@ -290,7 +288,7 @@ def test_the_floor_of_equal_sequences_is_found():
         close(of_sequences(data, SeparateAttention()).floor(), 0.0)
 
 
-@pytest.mark.parametrize("sequences", [7, 50])
+@pytest.mark.parametrize("sequences", [7, 12, 50])
 def test_floor_is_least_squares(sequences):
     """There are 12 features. With fewer sequences, the gram matrix has no inverse."""
     data = RegressionTask(dim=2, context=4).sample(sequences)

@@ -87,9 +87,8 @@ def test_the_border_is_where_both_errors_of_the_optimum_are_equal():
         parts = populations(replace(WHITE, context=length), MODEL)
         share = in_weight.optimum_border(parts)
         errors = parts.errors(optimum(parts.mixture(share)))
-        close(
-            errors["in_weight"], errors["in_context"], within=1e-6
-        )  # the share is found to 2e-9, and the errors have slopes
+        # the share is found to 2e-9, and the errors have slopes
+        close(errors["in_weight"], errors["in_context"], within=1e-6)
         assert share > least
     assert in_weight.equal_error_share(lambda share: {"in_weight": 1.0, "in_context": 0.5}) == 0
     for step in (0.2, 0.37, 0.61):  # a jump is found by bisection alone, to least/10

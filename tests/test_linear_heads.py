@@ -14,10 +14,8 @@ def test_linear_attention_loss_against_drawn_contexts():
     task = MultiTask((3, 5, 2), context=20, signal=(1.0, 2.0, 0.5), noise=0.3)
     rng = np.random.default_rng(0)
     omega, mu = 0.5 * rng.normal(size=(2, 2, 3))
-    weights = {
-        name: torch.tensor(w, dtype=torch.float32)
-        for name, w in full_model.decomposable_weights(task, omega, mu).items()
-    }
+    arrays = full_model.decomposable_weights(task, omega, mu)
+    weights = {name: torch.tensor(w, dtype=torch.float32) for name, w in arrays.items()}
     tokens, query, answer = full_model.sequences(task, 40_000, torch.Generator().manual_seed(0))
     found = full_model.predict(weights, tokens, query, softmax=False)
     losses = (found - answer).square().double().numpy()

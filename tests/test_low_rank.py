@@ -11,10 +11,8 @@ from iclcore import RegressionTask, SeparateAttention, published, theory, train
 
 def test_heads_fill_up_one_after_the_other():
     """With rank two, one head learns the first two of four eigenvectors, and the next head the others."""
-    task, model = (
-        RegressionTask(dim=4, spectrum="power"),
-        SeparateAttention(heads=3, init=1e-3, rank=2),
-    )
+    task = RegressionTask(dim=4, spectrum="power")
+    model = SeparateAttention(heads=3, init=1e-3, rank=2)
     run = train(model, task, 60_000, 0.02, seed=1)
     key, query, v = model.factors(run.final, 4)
     basis = task.eigenvectors
@@ -56,13 +54,10 @@ def test_only_the_eigenvectors_of_the_same_head_set_the_wait():
         start = model.start(4, seed=0)
         for array in start.values():
             array[:] = 0
-        start["value"][:, -1, -1] = full, _ = (
-            low_rank.head_value(task, range(1, 3), "context"),
-            size,
-        )
-        start["key"][0, :, :4] = start["query"][0, :, :4] = (
-            basis[:, :2] * np.sqrt(gains[:2] / full)
-        ).T
+        full = low_rank.head_value(task, range(1, 3), "context")
+        start["value"][:, -1, -1] = full, size
+        rows = (basis[:, :2] * np.sqrt(gains[:2] / full)).T
+        start["key"][0, :, :4] = start["query"][0, :, :4] = rows
         start["key"][1, :, :4] = start["query"][1, :, :4] = size * basis[:, 2:].T
         horizon = 400 + theory.escape_time(task, 3, size, "context")
         run = train(model, task, int(horizon / lr), lr, start=start)

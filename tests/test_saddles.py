@@ -28,17 +28,15 @@ def test_the_time_of_a_drop_is_when_half_of_it_is_over():
     """One balanced head along e_2 grows as ṡ = 2as² until the loss of M = s³ e_2 e_2ᵀ is halfway down."""
     task, s0, d = RegressionTask(dim=3, context=9), 0.05, 1
     a, e = theory.rates(task)[0][d], task.eigenvectors[:, d]
-    start = SeparateAttention(heads=2, init=0.1).start(3, seed=0)
-    for array in start.values():
-        array[:] = 0
+    start = {n: np.zeros_like(w) for n, w in SeparateAttention(heads=2).start(3).items()}
     start["key"][1, 0, :3] = start["query"][1, 0, :3] = s0 * e
     start["value"][1, -1, -1] = s0
-    ends = [theory.population_loss(task, x * np.outer(e, e)) for x in (0, theory.learned(task)[d])]
-    half = brentq(
-        lambda x: theory.population_loss(task, x * np.outer(e, e)) - np.mean(ends),
-        0,
-        theory.learned(task)[d],
-    )
+
+    def loss(x):
+        return theory.population_loss(task, x * np.outer(e, e))
+
+    end = theory.learned(task)[d]
+    half = brentq(lambda x: loss(x) - (loss(0) + loss(end)) / 2, 0, end)
     drop = theory.staircase(task, start, until=1e3)[0]
     assert (drop.head, drop.component) == (1, d + 1)
     # the solver errs by 1e-9 a step, and errors grow with s², 100-fold
@@ -48,12 +46,8 @@ def test_the_time_of_a_drop_is_when_half_of_it_is_over():
 def test_close_eigenvalues_may_be_learned_out_of_order():
     """With eight eigenvalues ∝ d, the start of seed 23 learns the fourth before the third, as predicted."""
     task, model = RegressionTask(dim=8), SeparateAttention(9, 5e-3)
-    assert [d.component for d in theory.staircase(task, model.start(8, seed=23), 400.0)] == [
-        1,
-        2,
-        4,
-        3,
-    ]
+    stairs = theory.staircase(task, model.start(8, seed=23), 400.0)
+    assert [drop.component for drop in stairs] == [1, 2, 4, 3]
     rate = 0.03
     run = train(model, task, int(400 / rate), rate, seed=23, snapshots=25)
     basis, half = task.eigenvectors, theory.learned(task) / 2
@@ -72,9 +66,8 @@ def test_principal_component_regression_and_the_fixed_points():
     for m in (1, 2):
         fitted, fixed = np.zeros_like(w), np.zeros_like(w)
         xy = np.einsum("pnd,pn->pd", x[:, :, :m], y)
-        fitted[:, :m] = np.linalg.solve(
-            np.einsum("pni,pnj->pij", x[:, :, :m], x[:, :, :m]), xy[:, :, None]
-        )[..., 0]
+        xx = np.einsum("pni,pnj->pij", x[:, :, :m], x[:, :, :m])
+        fitted[:, :m] = np.linalg.solve(xx, xy[:, :, None])[..., 0]
         fixed[:, :m] = gains[:m] * xy / n
         loss, distance = rank_one.regression(task, m)
         for got, wanted in ((fitted - w, loss), (fitted - fixed, distance**2)):
@@ -103,9 +96,8 @@ def test_a_second_way_to_the_answer():
     start = model.start(4, seed=2)
     mirror = {name: array.copy() for name, array in start.items()}
     mirror["key"][:, 0], mirror["value"][:, -1] = start["value"][:, -1], start["key"][:, 0]
-    for own, other in zip(
-        theory.staircase(TASK, start), theory.staircase(TASK, mirror), strict=True
-    ):
+    pairs = zip(theory.staircase(TASK, start), theory.staircase(TASK, mirror), strict=True)
+    for own, other in pairs:
         close(other.time, own.time, within=1e-6)  # the solver errs by 1e-9, magnified by 1/init
         assert (other.head, other.component) == (own.head, own.component)
         assert other.labels and not own.labels

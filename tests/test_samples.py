@@ -76,9 +76,8 @@ def test_the_overfitting_of_least_squares_is_kappa():
             losses.append(4000 * (exact.loss(fit) - exact.loss(c)) / exact.loss(c))
         found = np.add(gains, losses) / 2
         spread = np.std(found, ddof=1) / np.sqrt(len(sets))
-        assert (
-            abs(np.mean(found) - kappa) < 4 * np.hypot(error, spread) + kappa * (kappa / 4000) ** 2
-        )
+        most = 4 * np.hypot(error, spread) + kappa * (kappa / 4000) ** 2
+        assert abs(np.mean(found) - kappa) < most
         for one in (gains, losses):
             assert abs(np.mean(one) / kappa - 1) < 4 * np.std(one) / np.mean(one) / 60**0.5 + 0.05
         assert kappa - 4 * error > 2 * used.size  # far from the count of features, 12 and 4
@@ -93,10 +92,9 @@ def test_errors_of_a_run_and_of_a_fit_on_fresh_sequences():
     fit = np.linalg.solve(own.gram, own.cross.T).T
     of_fresh = of_sequences(fresh, MergedAttention(heads=1))
     c = coefficients(run.model.factors(run.final, 2), of_fresh.features)
-    for exact, drawn in (
-        (measure.unseen(run), of_fresh.loss(c)),
-        (measure.unseen_of_fit(data), of_fresh.loss(fit)),
-    ):
+    of_run = measure.unseen(run), of_fresh.loss(c)
+    of_fit = measure.unseen_of_fit(data), of_fresh.loss(fit)
+    for exact, drawn in (of_run, of_fit):
         # four standard errors of 40,000 squared errors, whose spread is at most twice their mean
         close(exact / drawn, 1, within=0.04)
     assert measure.unseen_of_fit(data) > theory.plateau_losses(task)[-1] > measure.floor(data)

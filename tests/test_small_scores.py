@@ -96,16 +96,11 @@ def test_escape_is_predicted(kind, rate, data):
     """When a tenth of the loss is gone is predicted within 3%, and without the drag not even within 5%."""
     drive, drag, power = measure.small_scores(data)
     start = kind(heads=6, init=1e-3 if kind is MergedAttention else 2e-2).start(4, seed=1)
-    expected, undragged = (
-        softmax.early_escape(drive, each, power, start, 0.1) for each in (drag, 0)
-    )
+    both = (softmax.early_escape(drive, each, power, start, 0.1) for each in (drag, 0))
+    expected, undragged = both
     run = train(kind(heads=6, softmax=True), data, int(1.2 * expected / rate), rate, start=start)
     left = measure.crossing(run.time, run.loss, 0.9 * run.loss[0])
-    assert abs(expected / left - 1) < 0.03 < 0.05 < abs(undragged / left - 1), (
-        expected,
-        undragged,
-        left,
-    )
+    assert abs(expected / left - 1) < 0.03 < 0.05 < abs(undragged / left - 1)
 
 
 def test_the_drag_has_the_right_strength(data):
@@ -120,12 +115,10 @@ def test_the_drag_has_the_right_strength(data):
     start["value"][:, -1, -1] = 1e-3
     run = train(model, data, int(4 / rate), rate, start=start)
     found = run.value.sum(axis=1) / run.value[0].sum()
-    far = [
-        np.abs(softmax.sum_course(drive, times * drag, 6, run.time) - found).max()
-        for times in (1, 0, 0.5, 2)
-    ]
+    courses = [softmax.sum_course(drive, x * drag, 6, run.time) for x in (1, 0, 0.5, 2)]
+    gaps = [np.abs(course - found).max() for course in courses]
     fastest = np.hypot(2 * np.linalg.norm(drive), 6 * drag) + 6 * drag
-    assert far[0] < rate * fastest**2 * 4 / 2 < 0.05 < min(far[1:]), far
+    assert gaps[0] < rate * fastest**2 * 4 / 2 < 0.05 < min(gaps[1:]), gaps
 
 
 def test_measures_of_heads_agree_with_the_run():

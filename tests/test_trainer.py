@@ -1,5 +1,6 @@
 """``train``: engines agree, the records are right, and a run that ends early keeps what it recorded."""
 
+import signal
 import subprocess
 import sys
 
@@ -25,6 +26,7 @@ from iclcore.engines.autograd import AutogradEngine
 from iclcore.engines.linear import MomentEngine
 from iclcore.moments import averages, coefficients, of_population, of_sequences
 from iclcore.stability import stable_rate
+from iclcore.trainer import delayed_interrupt
 
 TASK = RegressionTask(dim=3, context=6)
 
@@ -209,6 +211,14 @@ def test_a_callback_sees_each_block_and_may_end_the_run():
     close(again.final["value"], history.final["value"], within=0)
     last = train(SeparateAttention(), TASK.sample(9), 1, 0.001, callback=lambda *_: np.True_)
     assert last.ended == "finished"
+
+
+def test_ctrl_c_is_delayed_also_in_a_nested_use_and_raised_again_afterwards():
+    with delayed_interrupt() as outer, delayed_interrupt() as inner:
+        signal.raise_signal(signal.SIGINT)
+        assert outer.is_set() and inner.is_set()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def short(model=None, data=None, steps=5, lr=0.1, **options):

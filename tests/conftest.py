@@ -48,11 +48,6 @@ def close(actual, expected, within: float = EXACT) -> None:
     assert gap <= within, f"differs by {gap:.3g}, allowed {within:.3g}"
 
 
-def pytest_configure(config):
-    if "LONG" in os.environ:  # also run the slow tests
-        config.option.markexpr = ""
-
-
 def pytest_runtest_setup():
     shapes.calls.clear()
 

@@ -2,16 +2,14 @@
 
 import csv
 import json
-import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import nbformat
 import pytest
 from chapters import chapters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from iclbook import CITE, chapter, plot
+from iclbook import CITE, chapter
 from iclbook.__main__ import main
 from iclcore.versions import versions
 
@@ -107,17 +105,6 @@ def test_ctrl_c_leaves_no_picture(in_folder, one_chapter, capsys):
     assert [path.name for path in in_folder.iterdir()] == ["book"]
 
 
-def test_an_svg_has_the_alt_text_and_the_same_bytes_each_time(in_folder, one_chapter):
-    for file in ("a.svg", "b.svg"):
-        assert main(["figure", "one.unit", *one_chapter, "--size", "4", "--save", file]) == 0
-    assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()
-    root = ElementTree.fromstring(Path("a.svg").read_bytes())
-    said = {each.tag.partition("}")[2]: "".join(each.itertext()) for each in root}
-    assert root.get("role") == "img" and said["title"] == "one.unit"
-    assert said["desc"] == "the unit matrix of 4, as a heat map."
-    assert "{'size': 4}" in said["metadata"] and CITE in said["metadata"]
-
-
 def test_a_csv_has_the_numbers_and_says_what_was_set(in_folder, one_chapter):
     assert main(["figure", "one.unit", *one_chapter, "--size", "2", "--save", "a.csv"]) == 0
     lines = Path("a.csv").read_text().splitlines()
@@ -139,9 +126,3 @@ def test_a_csv_has_the_numbers_and_says_what_was_set(in_folder, one_chapter):
         "010.0",
         "111.0",
     ]
-
-
-def test_what_is_no_panel_is_refused():
-    says = "figure takes panels, as plot.losses([run]) and plot.values(run) are, not int"
-    with pytest.raises(TypeError, match=f"^{re.escape(says)}$"):
-        plot.figure(3)

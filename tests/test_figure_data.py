@@ -1,18 +1,13 @@
 """The numbers that are read off a figure are those that it draws, each with the name of its curve."""
 
-import ast
-import re
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 import pytest
-from chapters import chapters
 from conftest import close
 
-from iclbook import chapter, plot
+from iclbook import plot
 from iclbook.plot import data
-from iclbook.plot.panels import listed
 from iclcore import RegressionTask, SeparateAttention, train
 
 
@@ -65,37 +60,3 @@ def test_a_picture_is_saved_whole_or_not_at_all(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"x.png", "x.svg", "x.csv"}
     with pytest.raises(ValueError, match=r"^keys: this run kept none; train\(.*, snapshots=10\)"):
         plot.keys(run, [0])
-
-
-def test_the_alt_text_of_a_chapters_figure_has_the_numbers_of_its_marks(monkeypatch):
-    drawn, make = [], plot.figure
-    monkeypatch.setattr(plot, "figure", lambda *rows: drawn.append(make(*rows)) or drawn[-1])
-    cells = chapter.read(chapters()["task"])
-    found = list(chapter.figures("task", cells).values())
-    chapter.draw(found[-1], cells, {})
-    assert len(drawn) == len(found)
-    for each in drawn:
-        marks = defaultdict(list)
-        for _, series, _, how, _, y, _ in data.rows(each.figure):
-            assert series
-            if how == "marks":
-                marks[series].append(y)
-    said = dict(re.findall(r"Marks, ([^:]+): (.+?)\.(?= [A-Z]|$)", drawn[-1].alt))
-    assert len(said) == 4 and said == {name: listed(y, ".3g") for name, y in marks.items()}
-
-
-DRAWS = r"axhline|axvline|barh?|errorbar|imshow|pcolormesh|plot|scatter|step"
-WITHOUT_NUMBERS = {"diagrams.py", "style.py"}
-
-
-def test_whatever_a_panel_draws_has_a_name():
-    """Every call that draws gives a label, as an argument or in a dictionary named ``style``."""
-    nameless, seen = [], 0
-    for path in Path(plot.__file__).parent.glob("*.py"):
-        tree = ast.parse("" if path.name in WITHOUT_NUMBERS else path.read_text(encoding="utf-8"))
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-            if re.fullmatch(rf"(axes|part|panel)\.({DRAWS})", ast.unparse(call.func)):
-                given = {key.arg or ast.unparse(key.value) for key in call.keywords}
-                seen += 1
-                nameless += [] if given & {"label", "style"} else [f"{path.name}:{call.lineno}"]
-    assert seen > 40 and not nameless

@@ -317,6 +317,7 @@ def test_the_flow_of_unequal_tasks_is_pythons():
     ("settings", "by"),
     [
         ({}, ([1], [2], [3])),
+        ({"horizon": 7.0}, ([1], [2], [])),  # a fifth of the third is done
         ({"heads": 5, "tasks": 5, "dim": 2, "context": 10, "noise": 20.0}, ([], [], [], [], [])),
         ({"spread": 3.0, "seed": 2}, ([], [2], [1])),
         ({"heads": 2, "spread": 0.0}, ([1], [2], [1, 2])),  # a tie
@@ -406,6 +407,17 @@ def test_the_edge_on_the_slider_is_pythons(kind, heads, rank, values):
     )
     close(edge, 1 / sharpness)
     assert stable_rate(task, model) <= edge * (1 + 1e-9)  # weights beside the subspace leave sooner
+
+
+@pytest.mark.parametrize("pooling", ["mean", "sum"])
+def test_context_length_has_the_edge_of_its_training_length(pooling):
+    """There a sum divided by that length is the mean."""
+    edge = shown(explorers.ContextLength(pooling=pooling))["found"]["edge"]["lr"]
+    model = "{ kind: 'merged', heads: 4 }"
+    close(
+        edge,
+        js(f"(l) => theory.stableRate(theory.population(l, 31), {model})", [0.4, 0.3, 0.2, 0.1]),
+    )
 
 
 @pytest.mark.parametrize("dim", [4, 5])  # five have an odd number of features

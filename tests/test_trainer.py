@@ -7,9 +7,6 @@ import sys
 import numpy as np
 import pytest
 from conftest import EXACT, close
-from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from iclcore import (
     CubicMLP,
@@ -53,42 +50,6 @@ def test_engines_agree(model):
         close(stack, runs[1].snapshots[name], within)
         close(stack[-1], runs[0].final[name])
     assert runs[1].engine == "autograd" != runs[0].engine
-
-
-class Largest(TorchDispatchMode):
-    """Record the bytes of the largest tensor that torch allocates. A view allocates none."""
-
-    bytes = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        given = storages(args)
-        found = function(*args, **(kwargs or {}))
-        made = storages(found).items()
-        self.bytes = max(self.bytes, *(size for place, size in made if place not in given), 0)
-        return found
-
-
-def storages(tree):
-    tensors = [each for each in tree_leaves(tree) if isinstance(each, Tensor)]
-    return {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors}
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        MergedAttention(heads=2, init=0.1),
-        SeparateAttention(heads=2, rank=3, init=0.1),
-        SeparateAttention(heads=2, rank=3, init=0.1, softmax=True),
-    ],
-    ids=["merged", "separate", "softmax"],
-)
-def test_autograd_allocates_one_score_per_head_and_token(model):
-    """It never allocates a value for each token, nor a matrix of tokens by features."""
-    data = RegressionTask(dim=7, outputs=2, context=11).sample(30)
-    descent = AutogradEngine(model, model.start(7, 2), data, [data], 0.1)
-    with Largest() as largest:
-        descent.advance(1)
-    assert largest.bytes == 8 * 30 * 2 * 12
 
 
 def test_snapshots_are_weights_from_before_their_step():

@@ -55,13 +55,6 @@ def installed(names):
     return found
 
 
-def test_every_range_holds_the_pinned_version():
-    pins = requirements()
-    for name, requirement in brought(*EXTRAS).items():
-        assert requirement.specifier.contains(pins[name]), f"{requirement} has no {pins[name]}"
-        assert requirement.specifier, f"{name} takes a range"
-
-
 @pytest.mark.parametrize(
     "package, extras", [("iclcore", ("torch", "plots", "cluster")), ("book/iclbook", ("book",))]
 )
@@ -102,9 +95,7 @@ def alone(script, folder):
 PUBLISHED = (
     "--model attnM --head 8 --init 1e-6",
     "--model mlp --cubic_feat --head 8 --init 1e-6",
-    "--model attnS --head 5 --init 1e-2 --lr 0.02",
     "--model attnS --head 9 --KQ_dim 2 --in_dim 8 --seq_len 32 --init 5e-3 --trainset_size 100 --lr 0.02",
-    "--model attnM --icl 0.2 --head 8 --testset 5000 --init 1e-6 --white_cov --lr 0.0005",
     "--model attnM --head 8 --init 1e-6 --softmax",
 )
 

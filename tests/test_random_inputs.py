@@ -39,55 +39,43 @@ def test_a_damaged_file_is_refused_or_read(kind, place, flip, run, tmp_path):
         assert isinstance(back, History) if kind == "csv" else back == run
 
 
-TASK = {
+RUN = {
     "--heads": ["1", "2", "5"],
-    "--rank": ["1", "2", "7"],
-    "--init": ["1e-6", "0.01", "0.3", "2", "1e-300", "1e150"],
-    "--in_dim": ["1", "3", "5"],
-    "--out_dim": ["1", "2", "3"],
-    "--seq_len": ["2", "3", "12"],
-    "--spectrum": ["linear", "power", "white"],
-    "--epoch": ["1", "17", "60"],
-    "--lr": ["1e-9", "1e-3", "0.05", "3", "1e8", "1e-320"],
-    "--white_cov": [None],
+    "--rank": ["1", "7"],
+    "--init": ["1e-6", "0.3", "1e-300", "1e150"],
+    "--in_dim": ["1", "5"],
+    "--out_dim": ["1", "3"],
+    "--spectrum": ["power", "white"],
+    "--lr": ["1e-9", "0.05", "1e8", "1e-320"],
     "--vary_len": [None],
     "--softmax": [None],
-}
-RUN = TASK | {
-    "--icl": ["0", "0.3", "1", "1e-12"],
+    "--icl": ["0", "0.3", "1e-12"],
     "--trainset_size": ["1", "2", "inf"],
-    "--testset_size": ["0", "1", "9"],
     "--optimizer": ["sgd", "adam"],
     "--momentum": ["0", "0.9", "1"],
-    "--weight_decay": ["0", "0.01", "5", "1e300"],
-    "--engine": ["auto", "moments", "population", "autograd", "published"],
-    "--seed": ["0", "7", "4294967295", "18446744073709551615"],
-    "--track_value": [None],
+    "--weight_decay": ["0", "5", "1e30"],
+    "--engine": ["moments", "population", "autograd", "published"],
+    "--seed": ["0", "4294967295", "18446744073709551615"],
 }
 SEVERAL_TASKS = {
-    "--tasks": ["1", "2", "3"],
-    "--heads": ["1", "2", "4"],
-    "--dims": ["1", "3", "2,3", "1,2,3"],
-    "--seq_len": ["3", "4", "11"],
+    "--tasks": ["1", "3"],
+    "--heads": ["1", "4"],
+    "--dims": ["1", "2,3", "1,2,3"],
     "--noise": ["0", "0.5", "1e300"],
     "--signal": ["1", "0.1,3", "1,2,3", "1e300"],
     "--start": ["aligned", "random", "published"],
-    "--width": ["1", "6", "12"],
-    "--batch": ["1", "2", "33"],
-    "--lr": ["1e-3", "0.5", "50", "1e30"],
-    "--epoch": ["1", "3", "20"],
+    "--lr": ["1e-3", "50", "1e30"],
     "--engine": ["full", "spectral"],
 }
 SHORT = "--epoch=20 --trainset_size=30 --seq_len=5"
-MODELS = "--model=attnM", "--model=attnS", "--model=mlp --cubic_feat"
 COMMANDS = [
     ("train --model=multihead --epoch=10 --lr=0.01 --batch=8 --dims=2 --save=run.npz", SEVERAL_TASKS),
-    *((f"train {model} {SHORT} --save=run.npz", RUN) for model in MODELS),
-    *((f"theory {model} --save=table.csv", TASK) for model in MODELS),
-    *((f"sweep --out=out --grid=in_dim=2,3 {model} {SHORT}", RUN) for model in MODELS),
+    (f"train --model=attnM {SHORT} --save=run.npz", RUN),
+    (f"train --model=attnS {SHORT} --save=run.npz", RUN),
+    (f"sweep --out=out --grid=seq_len=3,4 --model=attnS {SHORT}", RUN),
 ]  # fmt: skip
 # An odd value of these flags could be a number so large that the run would not end.
-LOOPS = {"--epoch", "--heads", "--tasks", "--batch", "--width", "--dims"}
+LOOPS = {"--heads", "--tasks", "--dims"}
 ODD = st.sampled_from(
     ["", " ", "-1", "-0", "nan", "-inf", "1e400", "1e-400", "1_0", "0x10", "1,", "None", "٣", "🙂", "a\nb",
      "../..", "/", "%s", "{0}"]
@@ -127,6 +115,3 @@ def test_a_command_writes_finite_numbers_or_one_line(in_folder, capsys, line):
             last = -1 if history.ended == "diverged" else None
             for series in history.series.values():
                 assert np.isfinite(series[:last]).all()
-        elif path.name == "table.csv" and line[0] == "theory":
-            rows = [row.split(",") for row in path.read_text().splitlines()[2:]]
-            assert np.isfinite([float(row[3]) for row in rows]).all()

@@ -16,8 +16,6 @@ from chapters import Problem, chapters, recorded
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pace import slow
 
-from iclbook import chapter
-
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = chapters()
 TIMEOUT = 120
@@ -150,14 +148,6 @@ def test_a_setting_that_a_chapter_does_not_take_is_refused_before_any_run(
     assert capsys.readouterr().err.splitlines() == [f"--set: {said}", "No notebook was changed."]
 
 
-def test_settings_have_the_types_of_the_chapters_parameters():
-    cell = new_code_cell("rate: float = 0.5\nkind = 'a'\nranks: tuple = (1, 2)")
-    cell.metadata["tags"] = ["parameters"]
-    found = chapter.settings("one", [cell], ["rate=1", "kind=b=c", "ranks=4, 8,"])
-    assert found == {"rate": 1.0, "kind": "b=c", "ranks": (4, 8)}
-    assert type(found["rate"]) is float
-
-
 def test_one_failing_cell_is_named_and_leaves_every_notebook_as_it_was(tmp_path, capsys):
     write_book(tmp_path, good=["1 + 1"], bad=["a = 0", ["Some text."], "b = 1\nb / a"])
     before = contents(tmp_path)
@@ -176,14 +166,6 @@ def test_what_an_author_saved_during_the_run_is_kept(tmp_path, capsys):
     assert execute.main([], tmp_path) == 1
     assert "one: the notebook was changed while it ran" in capsys.readouterr().err
     assert path.read_text().endswith("\n ")
-
-
-def test_a_file_that_cannot_be_written_leaves_every_file_as_it_was(tmp_path):
-    (tmp_path / "one").write_text("old")
-    (tmp_path / "two.new").mkdir()
-    with pytest.raises(OSError):
-        execute.replace_all({tmp_path / "one": "new", tmp_path / "two": "new"})
-    assert (tmp_path / "one").read_text() == "old"
 
 
 def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):

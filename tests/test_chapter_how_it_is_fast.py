@@ -6,8 +6,6 @@ from chapters import chapters
 from conftest import recorded
 from torch.utils.flop_counter import FlopCounterMode
 
-from iclbook import plot
-from iclbook.explorers import Speed
 from iclcore import MergedAttention, RegressionTask, SeparateAttention
 from iclcore.engines import MOST_FEATURES, choose
 from iclcore.engines.autograd import AutogradEngine, PublishedEngine
@@ -55,13 +53,6 @@ def test_the_ratios_are_of_these_counts():
     assert how_it_is_fast.less_fourth == round(80_000 * 9 * fourth / moments[1])
 
 
-def test_the_explorer_counts_the_same():
-    explorer = Speed()  # shows the first command, but 6,000 steps
-    each = counted(PublishedEngine, MergedAttention(8), RegressionTask())
-    naive, _ = explorer.costs()
-    assert naive == 6000 * 2 * 5000 * 8 * each / explorer.rate / 1e9
-
-
 def test_auto_leaves_moments_where_the_chapter_says():
     most = int(how_it_is_fast.most_dim)
     kinds = [choose(MergedAttention(), "auto", (dim, 1)) for dim in (most, most + 1)]
@@ -78,10 +69,3 @@ def test_the_floor_is_lower_than_a_count_of_features_says():
     """The population's gap of least squares at D = 4: tests of low rank hold its law."""
     book = how_it_is_fast
     assert book.kappa - 4 * book.kappa_error > 1.25 * book.feature_count
-
-
-def test_the_picture_says_what_was_measured():
-    panel = plot.seconds({"all rows": 2.0, "moments": 1e-6}, {"moments": 5e-7})
-    assert panel.says == (
-        "Seconds a step, on a logarithmic axis: all rows 2; moments 1e-06, limit 5e-07."
-    )

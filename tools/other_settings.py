@@ -3,8 +3,8 @@
     python tools/other_settings.py [CHAPTER ...]
 
 These are two and seven dimensions, fewer heads than dimensions, one seed, and a short run. No cell may fail
-or warn, except that a loss rose, which is what readers should know of their settings; and no picture's alternative text and no number of the text may say nan or inf. No notebook is
-changed.
+or warn, except that a loss rose, which readers should know of their settings. No picture's alternative text
+and no number of the text may say nan or inf. No notebook is changed.
 """
 
 import math

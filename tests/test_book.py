@@ -202,8 +202,8 @@ def test_ctrl_c_ends_the_kernels_and_changes_no_notebook(tmp_path):
     pids = [tmp_path / "one", tmp_path / "two", tmp_path / "three"]
     write_book(tmp_path, **{path.name: [busy.format(str(path))] for path in pids})
     before = contents(tmp_path)
-    code = "import execute, pathlib, signal\nsignal.signal(2, signal.default_int_handler)\n"
-    code += "execute.main([], pathlib.Path.cwd())"
+    code = "import execute, pathlib, signal, sys\nsignal.signal(2, signal.default_int_handler)\n"
+    code += "sys.exit(execute.main([], pathlib.Path.cwd()))"
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tools")}
     with subprocess.Popen(
         [sys.executable, "-c", code],

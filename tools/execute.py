@@ -14,9 +14,10 @@ import json
 import os
 import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import chdir
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing import Pipe, Process
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ import marks
 import nbformat
 import papermill
 from chapters import ROOT, SECONDS, Problem, notebooks, parse, read, recorded
-from jupyter_core.utils import ensure_event_loop
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from papermill.exceptions import strip_color
@@ -132,22 +132,39 @@ def prepared(path: Path, given: list[str], address: str = "") -> Chapter:
 
 
 def execute(chosen: list[Chapter]) -> list[Result]:
-    """Run chapters and return their results in the same order. Those with most cells begin first, so
-    that there is work for both cores to the end."""
-    longest_first = sorted(chosen, key=lambda one: -len(one.notebook.cells))
-    with chdir(chosen[0].path.parent), ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = {id(one): pool.submit(run, one) for one in longest_first}
-        try:
-            return [futures[id(one)].result() for one in chosen]
-        except KeyboardInterrupt:
-            print("\nstopped: no notebook was changed", file=sys.stderr, flush=True)
-            os._exit(130)  # at once: each kernel ends itself when this process is gone
+    """Run chapters, each in a process of its own, and return their results in the same order. Those with
+    most cells begin first, so that there is work for both cores to the end."""
+    waiting = sorted(range(len(chosen)), key=lambda number: len(chosen[number].notebook.cells))
+    running, results = {}, [Result()] * len(chosen)
+    try:
+        while waiting or running:
+            while waiting and len(running) < AT_ONCE:
+                number, (receiver, sender) = waiting.pop(), Pipe(duplex=False)
+                process = Process(target=send_result, args=(chosen[number], sender))
+                process.start()
+                sender.close()
+                running[receiver] = number, process
+            for receiver in wait(list(running)):
+                number, process = running.pop(receiver)
+                results[number] = receiver.recv()
+                process.join()
+    finally:
+        for _, process in running.values():
+            process.kill()  # its kernel notices this, and ends itself
+    return results
+
+
+def send_result(one: Chapter, sender: Connection) -> None:
+    with suppress(KeyboardInterrupt, BrokenPipeError):
+        sender.send(run(one))
 
 
 def run(one: Chapter) -> Result:
     label = " ".join([one.path.stem, *(f"{name}={value}" for name, value in one.settings.items())])
     try:
-        executed = papermill.execute_notebook(one.notebook, None, **KERNEL_OPTIONS)
+        executed = papermill.execute_notebook(
+            one.notebook, None, cwd=one.path.parent, **KERNEL_OPTIONS
+        )
         text = canonical(one.notebook, executed, one.settings)
     except papermill.PapermillExecutionError as error:
         before = one.notebook.cells[: error.cell_index]
@@ -158,8 +175,6 @@ def run(one: Chapter) -> Result:
         return Result(failure="\n    ".join(lines))
     except Exception as error:  # for example, the kernel died, or a mark in the text is wrong
         return Result(failure=f"{label}: {type(error).__name__}: {error}")
-    finally:
-        ensure_event_loop().close()  # nbclient made it for this thread
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     cells = {cell.id: round(cell.metadata.papermill.duration, 2) for cell in code}
     together = round(executed.metadata.papermill.duration, 1)
@@ -228,6 +243,9 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     except (Problem, OSError) as problem:
         print(f"{problem}\nNo notebook was changed.", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nstopped: no notebook was changed", file=sys.stderr)
+        return 130
     return 0
 
 

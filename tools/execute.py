@@ -146,7 +146,11 @@ def execute(chosen: list[Chapter]) -> list[Result]:
                 running[receiver] = number, process
             for receiver in wait(list(running)):
                 number, process = running.pop(receiver)
-                results[number] = receiver.recv()
+                try:
+                    results[number] = receiver.recv()
+                except EOFError:  # for example, the machine had too little memory
+                    failure = f"{chosen[number].path.stem}: its process was killed"
+                    results[number] = Result(failure=failure)
                 process.join()
     finally:
         for _, process in running.values():

@@ -97,13 +97,10 @@ def test_files(in_folder):
 # A wrong command line, the flag that the error names, and what the error says.
 REFUSED = [
     ("train --heads 0", "--heads", "at least 1"),
-    ("train --in_dim x", "--in_dim", "invalid int value: 'x'"),
     ("train --icl nan", "--icl", "from 0 to 1"),
     ("train --lr inf", "--lr", "finite"),
-    ("train --seed 4294967296", "--seed", "below 2^32"),
     ("train --engine moments --in_dim 40", "--engine", "at most 8,000 features"),
     ("train --model mlp", "--model", "--cubic_feat"),
-    ("train --spectrum power --white_cov", "--white_cov", "not allowed with"),
     ("train --optimizer adam --momentum 0.9", "--momentum", "is only for --optimizer sgd"),
     ("train --heads 1 --head 2", "--heads", "--heads and --head are the same flag"),
     ("train --epochs 5", "--epochs", "did you mean --epoch?"),
@@ -111,7 +108,6 @@ REFUSED = [
     ("train --save a.csv --json ./a.csv", "--json", "a file of its own"),
     ("train --test later.npz", "--test", "is only for --data"),
     ("train --model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
-    ("train --model multihead --dims 10,10 --in_dim 30", "--in_dim", "takes 20, the sum"),
     ("train --model multihead --start published --heads 2", "--heads", "--start published"),
     ("train --model multihead --lr 0.01", "--epoch", "is needed with --lr"),
     ("theory --model attnS --init 1e-320", "--init", "a start that floats can follow"),
@@ -122,7 +118,6 @@ REFUSED = [
         ("rank", "--grid", "takes FLAG=VALUES"),
         ("softmax=1,2", "--grid", "cannot vary --softmax, which has no value"),
         ("seed=1,1", "--grid", "each run once"),
-        ("seed=0:9:x", "--grid", "a range"),
         ("lr=log:0:1:5", "--grid", "log:FIRST:LAST:COUNT"),
         ("seed=0:99999 heads=1:999", "--grid", "from 1 to 100,000 runs, not 99,799,002"),
         ("epoch=1,2", "--grid", "also given elsewhere"),
@@ -385,8 +380,6 @@ def rows_of(line, capsys):
     "flags, model, outputs, learned, also",
     [
         ("attnM --heads 2", MergedAttention(2), 1, [0, 3], set()),
-        ("attnM --heads 1 --out_dim 2", MergedAttention(1), 2, [0, 3], set()),
-        ("mlp --cubic_feat --heads 4", CubicMLP(4), 1, [0, 3], set()),
         ("mlp --cubic_feat --heads 4 --out_dim 2", CubicMLP(4), 2, [0, 1.5], set()),
         ("attnS --heads 2", SeparateAttention(2), 1, [0, 1, 2], {"head_value"}),
         ("attnS --heads 9", SeparateAttention(9), 1, [0, 1, 2, 3], {"head_value"}),
@@ -423,29 +416,6 @@ def test_theory_has_the_levels_of_heads_that_read_one_label(capsys):
             start["value"][h, 3 + output, :3] = 0.3 * e
         history = train(model, task, 3000, 0.2 * stable_rate(task, model), start=start)
         assert history.loss[-1] == pytest.approx(levels[learned], abs=1e-9)
-
-
-def test_the_course_of_a_loss_is_that_of_the_model(capsys):
-    """Of two outputs, the MLP learns one. Merged heads learn both, in √2 times the time for one output."""
-    task, lr = replace(TASK, outputs=2, spectrum="white"), 5e-3
-    models = {"attnM": MergedAttention(8, 1e-3), "mlp --cubic_feat": CubicMLP(8, 1e-3)}
-    for name, model in models.items():
-        flags = f"--model {name} --heads 8 --out_dim 2 --white_cov --in_dim 3 --seq_len 8"
-        rows = rows_of(f"theory {flags} --init 1e-3 --lr {lr} --epoch 1601", capsys)
-        steps, course = np.array([row[1:] for row in rows["merged_loss"]], dtype=float).T
-        start = model.start(3, 2, seed=1)
-        if name == "attnM":
-            c0 = theory.white_start(start, 3)
-        else:
-            u = np.trace(start["first"].reshape(8, 3, 3), axis1=1, axis2=2) / np.sqrt(3)
-            c0 = np.sum((u + start["second"][0, 1]) ** 2) / 4
-        size = np.sqrt(8e-6 / 2 / c0)  # the formula uses the mean over starts
-        start = {key: size * each for key, each in start.items()}
-        loss = train(model, task, 1601, lr, start=start).loss[steps.astype(int)]
-        # Euler's steps lag by lr/2 times the logarithm of the growth of the weights, which is below 8 here.
-        # The parts of the start that decay add their squares to the loss; there are 2 · 8 · 13 of them.
-        late = 4 * lr * np.abs(np.gradient(course, lr * steps)).max()
-        assert course[-1] < 0.9 * course[0] and np.abs(loss - course).max() < late + 208e-6
 
 
 DEFAULTS = {"attnS": 6001, "attnM": 60, "mlp --cubic_feat": 60}
@@ -499,10 +469,3 @@ def test_heads_of_higher_rank_make_the_first_drop_when_theory_says(heads):
     loss = train(model, task, int(1.2 * time / 0.01), 0.01, start=start).loss
     first, second, *_ = theory.plateau_losses(task)
     assert abs(np.argmax(loss < (first + second) / 2) * 0.01 / time - 1) < 0.02
-
-
-def test_a_closed_pipe_is_no_error():
-    done = subprocess.run(
-        f"{sys.executable} -m iclcore theory | head -1", shell=True, capture_output=True, text=True
-    )
-    assert done.stdout.count("\n") == 1 and not done.stderr

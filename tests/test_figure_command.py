@@ -79,26 +79,6 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
     assert Path("one.animation.webp").read_bytes()[8:12] == b"WEBP"
 
 
-@pytest.mark.parametrize(
-    "flags, status, says",
-    [
-        (["two"], 2, "argument NAME: 'two' is no figure; without a name all are listed"),
-        (["one.netwrok"], 2, "argument NAME: 'one.netwrok' is no figure; did you mean one.network?"),
-        (["one.unit", "--size", "x"], 2, "argument --size: takes a whole number, not 'x'"),
-        (["one.unit", "--size", "12"], 1, "one.unit: size takes at most 9"),
-        (["one.unit", "--save", "mine.png"], 2,
-         "argument --save: would overwrite 'mine.png'; --force allows it"),
-        (["one.unit", "--save", "a.pdf"], 2, "argument --save: one.unit is a figure: takes a file in "
-         ".png, .svg or .csv, not 'a.pdf'"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_drawn_is_refused(in_folder, one_chapter, capsys, flags, status, says):
-    Path("mine.png").write_text("mine")
-    assert refused(capsys, *flags, *one_chapter) == (status, says)
-    assert {path.name for path in in_folder.iterdir()} == {"book", "mine.png"}
-    assert Path("mine.png").read_text() == "mine"
-
-
 def test_ctrl_c_leaves_no_picture(in_folder, one_chapter, capsys):
     assert main(["figure", "one.unit", "--size", "6", *one_chapter]) == 130
     assert capsys.readouterr() == ("", "interrupted\n")

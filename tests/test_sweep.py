@@ -8,10 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -104,14 +103,6 @@ def test_a_plan_refuses_what_cannot_be_trained(name, wrong):
     with pytest.raises(BadValue) as error:
         replace(BASE, **{"sequences": 5000} | wrong)
     assert error.value.name == name
-
-
-def test_a_sweep_refuses_wrong_plans_and_jobs():
-    for wrong in ([BASE, replace(BASE)], []):
-        with pytest.raises(BadValue, match="plans takes at least one run, and each run once"):
-            sweep(wrong, "nowhere")
-    with pytest.raises(BadValue, match="jobs takes a whole number of at least 1, not 0"):
-        sweep([BASE], "nowhere", jobs=0)
 
 
 def test_names_change_with_every_setting_and_with_versions(monkeypatch):
@@ -218,21 +209,6 @@ def test_held_out_sequences_are_tested_at_every_step_and_belong_to_the_plan(in_f
     renamed = replace(plan, data=replace(own, name="b.npz"))
     assert sweep([renamed], "out").reused == 1
     assert (row["data"], renamed.row["data"]) == ("mine, and yours", "b.npz")
-
-
-def test_each_draw_is_made_once_and_two_draws_at_the_same_time(monkeypatch):
-    plans = grid(BASE, seed=(101, 102), rank=(1, 2))
-    drawn, both, sample = [], Barrier(2, timeout=60), published.sample
-
-    def counted(*settings):
-        drawn.append(settings)
-        both.wait()
-        return sample(*settings)
-
-    monkeypatch.setattr(published, "sample", counted)
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(carry_out, plans))
-    assert len(drawn) == 2
 
 
 WITHOUT = """

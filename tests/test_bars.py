@@ -54,17 +54,6 @@ def test_a_sweep_shows_its_bar_and_a_loss(tmp_path):
     assert re.search(r"\| [12]/2 \[.* runs/s, last loss \d", text)
 
 
-def test_a_line_is_written_above_the_bar():
-    def work():
-        with bars.Bar(3, "runs") as bar:
-            bar.write("before")
-            bar.show(2)
-            bar.write("a run failed")
-
-    text = shown(work)
-    assert text.startswith("before\n") and "| 2/3 [" in text and "\ra run failed\n" in text
-
-
 @pytest.mark.parametrize("where", ["short", "pipe", "thread", "disabled", "without tqdm"])
 def test_where_there_is_no_bar(where, monkeypatch):
     if where == "short":

@@ -3,7 +3,6 @@
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,8 +12,7 @@ import pytest
 from pace import slow
 from test_sweep import files
 
-from iclcore import RegressionTask, SeparateAttention, Sequences
-from iclcore.checks import BadValue
+from iclcore import RegressionTask, SeparateAttention
 from iclcore.sweep import ClusterLost, Plan, grid, sweep
 
 BASE = Plan(RegressionTask(), SeparateAttention(4), sequences=100, steps=60_000, lr=0.01)
@@ -92,17 +90,6 @@ def test_a_worker_dies_and_every_byte_is_that_of_a_local_sweep(cluster, local, i
     cluster.worker()
 
 
-def test_populations_and_own_sequences_are_trained_on_a_cluster_too(cluster, in_folder):
-    """The sequences are 13 MB, of which no library complains."""
-    data = RegressionTask().sample(10_000)
-    plans = grid(Plan(Sequences(data.x, data.y), SeparateAttention(4), steps=40), seed=range(2))
-    plans += grid(Plan(RegressionTask(), SeparateAttention(3), None, steps=30), dim=(2, 40))
-    sweep(plans, "here")
-    swept = sweep(plans, "there", scheduler=cluster.address)
-    assert len(swept.ended("finished")) == 4
-    assert files(in_folder / "here") == files(in_folder / "there")
-
-
 def test_a_run_that_fails_on_a_worker_is_reported_in_one_line(
     cluster, in_folder, monkeypatch, capsys
 ):
@@ -115,15 +102,6 @@ def test_a_run_that_fails_on_a_worker_is_reported_in_one_line(
     swept = sweep([Plan(BASE.data, BASE.model)], "out", scheduler=cluster.address)
     (line,) = capsys.readouterr().err.splitlines()
     assert swept.ended("failed") and "this worker has other versions, {'python': " in line
-
-
-@slow
-def test_an_address_where_no_scheduler_answers(in_folder):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = "tcp://{}:{}".format(*server.getsockname())
-    with pytest.raises(BadValue, match=f"^scheduler takes the address .* {address} after 2 s$"):
-        sweep(PLANS, "there", scheduler=address)
-    assert not list(in_folder.iterdir())
 
 
 @slow

@@ -3,8 +3,6 @@
 import inspect
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import jedi
@@ -59,9 +57,3 @@ def test_a_docstring_explains_every_parameter_of_the_functions_that_a_user_calls
         if name != "self" and f"``{name}``" not in function.__doc__
     ]
     assert missing == []
-
-
-def test_importing_the_package_loads_none_of_its_modules():
-    script = "import sys, iclcore; print([m for m in sys.modules if m.startswith('iclcore.')])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "[]\n"

@@ -1,7 +1,5 @@
 """``python -m iclbook figure NAME`` draws a figure of the book with the cells of its chapter."""
 
-import csv
-import json
 from pathlib import Path
 
 import nbformat
@@ -9,22 +7,17 @@ import pytest
 from chapters import chapters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from iclbook import CITE, chapter
+from iclbook import chapter
 from iclbook.__main__ import main
-from iclcore.versions import versions
 
 CHAPTERS = chapters()
 # A cell that begins with <!-- is a caption. All others are code.
 ONE_CHAPTER = [
     "size: int = 3  # at most 100%",
     "import numpy as np\n\nfrom iclbook import plot",
-    "if size > 9:\n    raise ValueError('size takes at most 9')",
-    "if size == 6:\n    import os, signal\n\n    os.kill(os.getpid(), signal.SIGINT)",
     'plot.figure(plot.matrix(np.eye(size), f"the unit matrix of {size}"))',
     "<!--caption fig:one-unit-->\nA matrix $D$.",
     "two = [plot.matrix(np.eye(size), 'M')] * 2\nplot.animation([two], 'One frame.')",
-    "plot.rank_one_network()",
-    "<!--caption fig:one-network-->\nA network.",
     "raise SystemExit('this cell is below the figures')",
 ]
 
@@ -38,14 +31,6 @@ def one_chapter(in_folder):
     cells[0].metadata["tags"] = ["parameters"]
     nbformat.write(new_notebook(cells=cells), Path("book", "one.ipynb"))
     return ["--book", "book"]
-
-
-def refused(capsys, *arguments):
-    """Return the exit status and the one line on stderr."""
-    with pytest.raises(SystemExit) as stop:
-        main(["figure", *arguments])
-    (line,) = capsys.readouterr().err.splitlines()
-    return stop.value.code, line.partition("figure: ")[2]
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
@@ -77,32 +62,3 @@ def test_a_figure_is_drawn_with_the_chapters_settings_as_flags(in_folder, one_ch
         assert Path(file).stat().st_size > 1000
     assert main(["figure", "one.animation", *one_chapter]) == 0
     assert Path("one.animation.webp").read_bytes()[8:12] == b"WEBP"
-
-
-def test_ctrl_c_leaves_no_picture(in_folder, one_chapter, capsys):
-    assert main(["figure", "one.unit", "--size", "6", *one_chapter]) == 130
-    assert capsys.readouterr() == ("", "interrupted\n")
-    assert [path.name for path in in_folder.iterdir()] == ["book"]
-
-
-def test_a_csv_has_the_numbers_and_says_what_was_set(in_folder, one_chapter):
-    assert main(["figure", "one.unit", *one_chapter, "--size", "2", "--save", "a.csv"]) == 0
-    lines = Path("a.csv").read_text().splitlines()
-    head = dict(line[2:].split(": ", 1) for line in lines if line.startswith("#"))
-    assert {name: json.loads(text) for name, text in head.items()} == {
-        "figure": "one.unit",
-        "shows": "A matrix D.",
-        "settings": {"size": 2},
-        "set by flags": {"size": 2},
-        "iclcore": versions()["iclcore"],
-        "cite": f"{CITE}, figure one.unit.",
-        "panels": {"1": {"title": "the unit matrix of 2"}},
-    }
-    rows = list(csv.DictReader(lines[len(head) :]))
-    assert {(row["series"], row["drawn"]) for row in rows} == {("the unit matrix of 2", "cell")}
-    assert [row["x"] + row["y"] + row["value"] for row in rows] == [
-        "001.0",
-        "100.0",
-        "010.0",
-        "111.0",
-    ]

@@ -1,6 +1,5 @@
 """Finite differences, autograd, moments and MLP(z) give the same gradient at random weights."""
 
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -269,14 +268,6 @@ def test_population_moments_are_the_limit(in_context, outputs, every_length, noi
         score = np.abs(samples.mean(axis=0) - getattr(exact, name)) / error
         # the largest of at most 225 entries, by Student's t distribution with 39 degrees of freedom
         assert score.max() < 5, (name, score.max())
-
-
-def test_population_moments_take_little_more_memory_than_gram():
-    tracemalloc.start()
-    moments = of_population(RegressionTask(dim=9), MergedAttention())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 3.5 * moments.gram.nbytes
 
 
 def test_the_floor_of_equal_sequences_is_found():

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from conftest import close
 from pace import slow
 from scipy import stats
 from scipy.integrate import solve_ivp
+from scipy.optimize import minimize
 
 from iclbook import measure
 from iclbook.measure import crossing
@@ -693,3 +695,113 @@ def test_contexts_that_share_inputs_have_the_noise_of_contexts_that_do_not(where
         noise, other = (each.mean() for each in spread)
         error = np.hypot(*(each.std() / len(each) ** 0.5 for each in spread))
         assert abs(other - noise) < 4 * error < 0.5 * noise
+
+
+def test_balances_of_any_weights():
+    """For each head ⟨K, ∂L/∂K⟩ = ⟨Q, ∂L/∂Q⟩ and ⟨O, ∂L/∂O⟩ = ⟨V, ∂L/∂V⟩, so the flow conserves
+    |K|² − |Q|² and |O|² − |V|². Only for linear attention all four products are equal."""
+    import torch
+
+    task = uneven()
+    tokens, query, answer = full_model.sequences(task, 20, torch.Generator().manual_seed(0))
+    rng = np.random.default_rng(0)
+    shapes = {"K": (2, 12, 13), "Q": (2, 12, 13), "V": (2, 3, 13), "O": (2, 3, 3)}
+    for softmax in (True, False):
+        weights = {
+            name: torch.tensor(0.3 * rng.normal(size=shape)).requires_grad_()
+            for name, shape in shapes.items()
+        }
+        prediction = full_model.predict(weights, tokens.double(), query.double(), softmax)
+        (prediction - answer).square().sum().backward()
+        pull = {n: (w * w.grad).sum((1, 2)).detach().numpy() for n, w in weights.items()}
+        close(pull["K"], pull["Q"], within=1e-10)
+        close(pull["O"], pull["V"], within=1e-10)
+        gap = np.abs(pull["K"] - pull["V"]) / np.abs(pull["K"])
+        assert gap.max() > 0.1 if softmax else gap.max() < 1e-10
+
+
+def test_softmax_loses_the_third_balance_at_once():
+    """At ω → 0, where B is 1, Σ_i (a_i ω_i − μ_i) of a head grows at 4 Σ_i s_i (φ_i/L) μ_i Σ_g μ_i^g."""
+    task = uneven()
+    _, mu = random_spectrum(task, heads=2)
+    mu = np.abs(mu)
+    for size in (1e-2, 1e-3):
+        omega = size * np.ones_like(mu)
+        by_omega, by_mu = theory.gradient(task, omega, mu)
+        change = -2 * (omega * by_omega - mu * by_mu).sum(1)  # a ω̇ = −2ω ∂/∂ω
+        expected = (4 * task.s * task.phi / task.context * mu * mu.sum(0)).sum(1)
+        # Each term has the exact factor e^W (1 − W) = 1 − W²/2 + … with W = Σ_j d_j ω_j^h ω_j^g.
+        assert np.all(np.abs(change / expected - 1) < (task.dim * size**2) ** 2)
+
+
+def test_flow_keeps_factors_that_are_decomposable_not_products():
+    """A step keeps weights decomposable if each of K, Q, O and V has the form, but not if only the products
+    have it. The batch has every reflection and permutation of a group and every sign of a task, which
+    leave the distribution of contexts unchanged."""
+    import torch
+
+    task = MultiTask((2, 2), context=5, signal=(1.0, 3.0), noise=0.2)
+    rng = np.random.default_rng(0)
+    x, q, g = rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    noise = 0.4 * rng.normal(size=(3, 2, 5))
+    turns = [
+        np.diag(s) @ p for p in (np.eye(2), np.eye(2)[::-1]) for s in product((1, -1), repeat=2)
+    ]
+    tokens, queries, answers = [], [], []
+    for first, second in product(turns, turns):
+        turn = np.block([[first, np.zeros((2, 2))], [np.zeros((2, 2)), second]])
+        for signs in product((1, -1), repeat=2):
+            flip = np.array(signs)[:, None]
+            y = flip * ((g[:, :, None] * x).reshape(3, 2, 2, 5).sum(2) + noise)
+            tokens.append(np.concatenate([turn @ x, y], axis=1))
+            queries.append(np.concatenate([q @ turn.T, np.zeros((3, 2))], axis=1))
+            answers.append(flip[:, 0] * (g * q).reshape(3, 2, 2).sum(2))
+    data = [torch.tensor(np.concatenate(part)) for part in (tokens, queries, answers)]
+
+    def after_a_step(weights):
+        tensors = {n: torch.tensor(w, requires_grad=True) for n, w in weights.items()}
+        value = (full_model.predict(tensors, *data[:2]) - data[2]).square().sum(1).mean()
+        slopes = torch.autograd.grad(value, list(tensors.values()))
+        moved = zip(tensors.items(), slopes, strict=True)
+        return {name: (w - 0.1 * slope).detach().numpy() for (name, w), slope in moved}
+
+    omega, mu = np.array([[0.5, 0.2], [0.1, 0.4]]), np.ones((2, 2))
+    weights = full_model.decomposable_weights(task, omega, mu, width=5)
+    weights["K"] = 2 * weights["K"]  # weights need not be balanced
+    stepped = after_a_step(weights)
+    # The zeros are 0.1 times sums of 768 terms of size 1 that cancel, so round-off is 1e-16 · √768 · 0.1.
+    assert max(full_model.departure(task, stepped).values()) < 1e-14
+    moved = np.subtract(full_model.spectrum(task, stepped), full_model.spectrum(task, weights))
+    assert np.abs(moved).min() > 1e-4
+    uneven_factors = dict(weights, K=weights["K"].copy(), Q=weights["Q"].copy())
+    uneven_factors["K"][0, 0, 0] *= 2
+    uneven_factors["Q"][0, 0, 0] /= 2
+    assert max(full_model.departure(task, uneven_factors).values()) < 1e-14
+    assert full_model.departure(task, after_a_step(uneven_factors))["KQ"] > 1e-3
+
+
+def test_no_search_finds_weights_beyond_the_budget():
+    """Maximise Σ_i m_i = tr(B⁻¹ W Wᵀ) with W = √d ω and B = exp(W Wᵀ) from random ω of many sizes.
+
+    The maximum is at ω → 0, where B is singular. So we add δ = 10⁻⁷ to its diagonal, which reduces the
+    sum a little: by cg + δ/g for each of H − 1 directions with eigenvalue g → 0 of W Wᵀ, at best by
+    2√(cδ). c is 1/6 for three equiangular heads and 1/4 for four; for two the first order in g vanishes.
+    """
+
+    def lost(flat, heads):
+        w = flat.reshape(heads, 3)
+        gram = w @ w.T
+        B = np.exp(gram)
+        inverse = np.linalg.inv(B + 1e-7 * np.eye(heads))
+        slope = inverse - (inverse @ gram @ inverse) * B
+        return -np.trace(inverse @ gram), -((slope + slope.T) @ w).ravel()
+
+    rng = np.random.default_rng(0)
+    for heads in (2, 3, 4):
+        best = 0.0
+        for _ in range(15):
+            first = rng.normal(size=3 * heads) * 10.0 ** rng.uniform(-1.2, 0)
+            end = minimize(lost, first, (heads,), "L-BFGS-B", jac=True, bounds=[(-2, 2)])
+            best = max(best, -end.fun)
+        # It may be above by round-off only, 1e-16 times the condition number 4e7.
+        assert heads - 1 - (heads - 1) * 2 * np.sqrt(1e-7) < best < heads - 1 + 1e-7, (heads, best)

@@ -287,3 +287,20 @@ def test_the_scale_of_the_loss_is_recorded():
     mean = full_model.train_published(task, [(0.1, 0.1)], batch=2)
     total = spectral.train_spectral(task, *theory.aligned_start(task), [(0.1, 0.1)], batch=2)
     assert (mean.settings["loss_scale"], total.settings["loss_scale"]) == (0.5, 1.0)
+
+
+def test_heads_that_share_all_tasks_are_at_rest_but_not_stable():
+    """With two heads and three tasks, one common split of all tasks is at rest but unstable."""
+    task = MultiTask((10, 10, 10), 100)
+    omega, mu = (np.repeat(each, 2, 0) for each in theory.one_head(task))
+    for split in (0.5, 0.2):
+        for slope in theory.gradient(task, omega, mu * [[split], [1 - split]]):
+            close(slope, np.zeros((2, 3)), within=1e-12)  # terms of 2sμ = 50
+    by_omega, _ = theory.gradient(task, omega, mu * [[0.3, 0.5, 0.8], [0.7, 0.5, 0.2]])
+    assert np.abs(by_omega).max() > 1
+    lean = np.array([[1, 0, -1], [-1, 0, 1]])
+    apart = [
+        np.ptp(np.log(theory.flow(task, omega, mu * np.exp(1e-7 * lean), [0, t]).mu[-1, :, 0]))
+        for t in (4, 8)
+    ]
+    assert apart[1] > 2 * apart[0]

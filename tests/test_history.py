@@ -75,15 +75,6 @@ def test_a_loaded_run_has_its_model_task_and_optimizer(tmp_path):
     np.testing.assert_array_equal(back.time, 0.1 * np.arange(3))
 
 
-def test_the_columns_of_a_csv_are_numbered_from_1(tmp_path):
-    small().to_csv(tmp_path / "run.csv")
-    lines = (tmp_path / "run.csv").read_text().splitlines()
-    (header,) = (line for line in lines if line.startswith("step"))
-    columns = "step,loss,omega_1_1,omega_1_2,omega_1_3,omega_2_1,omega_2_2,omega_2_3,departure_KQ"
-    assert header == f"{columns},value_1,value_2"
-    assert lines[0] == '# settings: {"seed": 4, "lr": 0.1}'
-
-
 def test_a_csv_from_elsewhere_is_read(tmp_path):
     """It needs no comment lines. Without them each column is a series."""
     text = "step,loss,test_2\r\n0,1,2\r\n7,5,6\r\n"
@@ -132,16 +123,6 @@ def test_the_first_rise_of_the_loss():
     assert rise(1.0, 2.0, batch=5) is None
     assert rise(1.0, 2.0, **describe(GradientDescent(momentum=0.9))) is None
     assert History({"loss": np.array([1.0, 2.0])}, describe(MultiTask((2,), 5))).first_rise is None
-
-
-def test_the_repr_says_what_was_run_and_where_its_loss_first_rose():
-    task = RegressionTask(dim=3, context=10, spectrum=(2 / 3, 1 / 4, 1 / 12))
-    model = SeparateAttention(heads=3, init=0.05)
-    falling, rising = (train(model, task, 2000, lr, seed=1) for lr in (0.05, 0.3))
-    assert "SeparateAttention, " in repr(falling) and "rising" not in repr(falling)
-    assert "lr=0.05; finished at step 1,999, loss 1 to" in repr(falling)
-    assert f"first rising at step {rising.first_rise:,})" in repr(rising)
-    assert rising.loss[rising.first_rise + 1] > rising.loss[rising.first_rise]
 
 
 def test_runs_are_equal_if_they_recorded_the_same(tmp_path):

@@ -6,8 +6,6 @@ import pytest
 from execute import Result
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from iclbook.chapter import Parameter
-
 GOOD = "Losses of one run, from 1 to 0.5, falling."
 
 
@@ -37,17 +35,3 @@ def test_what_goes_wrong_is_found(wrong, found):
 def test_an_alternative_text_without_a_number_is_found():
     (problem,) = other_settings.problems(result(alt=GOOD.replace("0.5", "nan")))
     assert "nan, falling" in problem
-
-
-def test_a_chapter_is_tried_with_the_parameters_that_it_has():
-    known = {
-        name: Parameter(name, value, "")
-        for name, value in {"dim": 4, "heads": 8, "seeds": 6, "steps": 2001, "rate": 0.1}.items()
-    }
-    assert list(other_settings.other_settings(known)) == [
-        ["dim=2"],
-        ["dim=7"],
-        ["heads=3"],
-        ["seeds=1", "steps=200"],
-    ]
-    assert list(other_settings.other_settings({"rate": known["rate"]})) == []

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from iclbook.explorers import Task
 from iclbook.plot.style import BLUE, Figure, canvas
-from iclbook.widgets import Run
 
 X = np.linspace(0, 10, 2000)
 CURVE = np.sin(X)
@@ -67,17 +65,3 @@ def test_a_picture_that_looks_different_is_replaced(change):
     before, after = first_output(), output(**change)
     again = executed_again(before, after)
     assert again == after != before
-
-
-SMALL = {"sequences": 20, "steps": 5, "seeds": 1, "dim": 2, "context": 5}
-
-
-@pytest.mark.parametrize(
-    "kind, own, other", [(Task, {}, {"examples": 7}), (Run, SMALL, {"steps": 6})]
-)
-def test_a_widgets_picture_is_kept_and_its_settings_are_not(kind, own, other):
-    before, same, after = (
-        shown(kind(**own | more)._repr_mimebundle_()) for more in ({}, {}, other)
-    )
-    assert executed_again(before, same) == before
-    assert executed_again(before, after) == after != before

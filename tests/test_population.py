@@ -7,7 +7,6 @@ import pytest
 from conftest import close
 
 from iclcore import CubicMLP, MergedAttention, RegressionTask, SeparateAttention, theory, train
-from iclcore.cli import main
 from iclcore.engines import choose
 from iclcore.engines.linear import gradient as gradient_of_moments
 from iclcore.models import predictor
@@ -156,12 +155,3 @@ def test_the_first_rise_is_that_on_moments():
             for engine in ("moments", "population")
         )
     assert first > 0 and abs(first - other) < 50  # rounding decides when the rise is seen
-
-
-def test_the_command(in_folder, capsys):
-    flags = "train --model attnS --heads 3 --in_dim 40 --trainset_size inf --epoch 30 --lr 0.02 --seed 5"
-    assert main([*flags.split(), "--save", "run.npz"]) == 0
-    assert "engine population" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["train", "--trainset_size", "inf", "--in_dim", "40", "--icl", "0.5"])
-    assert "--engine: population takes infinitely many" in capsys.readouterr().err

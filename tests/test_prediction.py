@@ -1,11 +1,9 @@
 """A trained model predicts new sequences as its torch module does."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
-from conftest import EXACT, close
+from conftest import close
 
 from iclcore import (
     CubicMLP,
@@ -14,11 +12,9 @@ from iclcore import (
     RegressionTask,
     SeparateAttention,
     Sequences,
-    models,
     train,
 )
 from iclcore.checks import BadValue
-from iclcore.models import Layer, Model
 from iclcore.modules import module
 
 LINEAR = [
@@ -71,33 +67,6 @@ def test_a_run_on_infinitely_many_sequences_predicts_too():
     for run in runs:
         assert run.error(new) == pytest.approx(run.loss[-1], rel=0.05)  # expected: 2% at 3 sigma
     close(runs[0].predict(new.x, new.y), runs[1].predict(new.x, new.y))
-
-
-def test_a_users_own_linear_model_predicts(monkeypatch):
-    """As on the page Add a model: the package knows only the factors of such a model."""
-
-    @dataclass(frozen=True)
-    class Own(Model):
-        only_beta = True
-
-        def layers(self, dim, outputs):
-            return [
-                Layer("key", self.heads, (1, dim), self.init),
-                Layer("query", self.heads, (1, dim), self.init),
-                Layer("value", self.heads, (outputs, 1), self.init),
-            ]
-
-        def factors(self, weights, dim):
-            return weights["key"], weights["query"], weights["value"]
-
-    monkeypatch.setitem(models.MODELS, "Own", Own)
-    data = RegressionTask(dim=3, context=6).sample(30)
-    run = train(Own(2, 0.3), Sequences(data.x, data.y), 9, 0.01)
-    (key, query, value) = (run.final[name] for name in ("key", "query", "value"))
-    matrix = np.einsum("hoa,hrx,hrq->xq", value, key, query)
-    beta = np.einsum("pn,pnx->px", data.y[:, :-1, 0], data.x[:, :-1])
-    close(run.predict(data.x, data.y)[:, 0], np.einsum("px,xq,pq->p", beta, matrix, data.x[:, -1]))
-    close(run.error(data), train(Own(2, 0.3), data, 1, 0.1, start=run.final).loss[0], EXACT)
 
 
 def test_predictions_that_are_impossible_are_refused(tmp_path):

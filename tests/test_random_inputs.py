@@ -42,7 +42,7 @@ def test_a_damaged_file_is_refused_or_read(kind, place, flip, run, tmp_path):
 RUN = {
     "--heads": ["1", "2", "5"],
     "--rank": ["1", "7"],
-    "--init": ["1e-6", "0.3", "1e-300", "1e150"],
+    "--init": ["1e-6", "0.3", "1e-300", "1e15"],
     "--in_dim": ["1", "5"],
     "--out_dim": ["1", "3"],
     "--spectrum": ["power", "white"],
@@ -57,19 +57,8 @@ RUN = {
     "--engine": ["moments", "population", "autograd", "published"],
     "--seed": ["0", "4294967295", "18446744073709551615"],
 }
-SEVERAL_TASKS = {
-    "--tasks": ["1", "3"],
-    "--heads": ["1", "4"],
-    "--dims": ["1", "2,3", "1,2,3"],
-    "--noise": ["0", "0.5", "1e300"],
-    "--signal": ["1", "0.1,3", "1,2,3", "1e300"],
-    "--start": ["aligned", "random", "published"],
-    "--lr": ["1e-3", "50", "1e30"],
-    "--engine": ["full", "spectral"],
-}
 SHORT = "--epoch=20 --trainset_size=30 --seq_len=5"
 COMMANDS = [
-    ("train --model=multihead --epoch=10 --lr=0.01 --batch=8 --dims=2 --save=run.npz", SEVERAL_TASKS),
     (f"train --model=attnM {SHORT} --save=run.npz", RUN),
     (f"train --model=attnS {SHORT} --save=run.npz", RUN),
     (f"sweep --out=out --grid=seq_len=3,4 --model=attnS {SHORT}", RUN),

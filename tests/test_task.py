@@ -1,7 +1,5 @@
 """Sequences: their draws, refusals, and protection against changes."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -18,15 +16,6 @@ def test_in_context_is_met_to_the_nearest_sequence(sequences, percent):
     own = ~np.isclose(data.y, data.x @ task.shared).all(axis=(1, 2))
     assert abs(100 * own.sum() - sequences * percent) <= 50
     assert own[: own.sum()].all()
-
-
-def test_lists_and_integers_become_arrays():
-    x, y = [[[1, 2], [3, 4], [5, 6]]], [[7, 8, 9]]
-    data = Sequences(x, y)
-    assert data.x.dtype == float and (data.dim, data.outputs) == (2, 1)
-    same = Sequences(np.array(x, dtype=float), np.array(y, dtype=float)[:, :, None])
-    assert data.digest == same.digest != Sequences(x, [[7, 8, 0]]).digest
-    assert train(MergedAttention(), data, 3, 1e-3).loss[0] == pytest.approx(81)  # the answer is 9
 
 
 X, Y = np.ones((5, 3, 2)), np.ones((5, 3))
@@ -70,14 +59,6 @@ def test_a_changed_array_never_trains_on_averages_of_the_old_one():
     assert doubled.digest != digest and train(model, doubled, 3, 0.01).loss[0] > 3.9 * first
 
 
-def test_sequences_can_be_pickled():
-    """A sweep sends them to the workers of a cluster."""
-    data = RegressionTask(dim=2, context=3).sample(9)
-    averages(data, MergedAttention())
-    back = pickle.loads(pickle.dumps(data))
-    assert back.digest == data.digest
-
-
 def test_what_the_memory_cannot_hold_is_refused_before_it_is_drawn(monkeypatch):
     monkeypatch.setattr(checks.os, "sysconf", lambda name: 1000)  # 1,000 pages of 1,000 bytes
     task = RegressionTask(dim=8, context=31)
@@ -87,16 +68,6 @@ def test_what_the_memory_cannot_hold_is_refused_before_it_is_drawn(monkeypatch):
     for data in (RegressionTask(dim=9), task.sample(9)):
         with pytest.raises(BadValue, match=r"^dim takes less: "):
             averages(data, MergedAttention())
-
-
-def test_a_table_of_rows_says_how_it_becomes_sequences():
-    rows, labels = np.arange(36.0).reshape(12, 3), np.ones((4, 3))
-    with pytest.raises(
-        BadValue, match=r"numpy.asarray\(x\).reshape\(P, T, 3\) makes it"
-    ) as refused:
-        Sequences(rows, labels)
-    assert "\n" not in str(refused.value)
-    assert Sequences(np.asarray(rows).reshape(4, 3, 3), labels).dim == 3
 
 
 def test_numbers_that_are_objects_and_covariances_that_are_singular_are_refused():

@@ -239,17 +239,3 @@ for wrong in (
     except (TypeError, ValueError) as error:
         print(error)
 """
-
-
-def test_a_wrong_type_is_refused_in_one_line():
-    """This runs in a separate process, because the type checks of the tests would refuse the arguments."""
-    done = subprocess.run([sys.executable, "-c", WRONG_TYPES], capture_output=True, text=True)
-    assert not done.stderr and done.stdout.splitlines() == [
-        "model takes MergedAttention or SeparateAttention or CubicMLP, not NoneType",
-        "data takes Sequences or RegressionTask or Moments, not ndarray",
-        "start takes Mapping, not list",
-        "engine moments takes Sequences or RegressionTask or Moments as test, not int",
-        "optimizer takes GradientDescent or Adam, not str",
-        "data takes Sequences, such as task.sample(5000), not the task",
-        "data takes Sequences, such as task.sample(5000), not the task",
-    ]

@@ -57,13 +57,13 @@ def host(folder: Path):
         server.shutdown()
 
 
-def page_of(title: str, *shown: Explorer, head: str = "") -> str:
+def page_of(title: str, *shown: Explorer) -> str:
     """Write a page of explorers with blank pictures: scripts replace these, and drawing them takes long."""
     blank = Figure(canvas()[0], "To be replaced.")
     names = dict.fromkeys(each.name for each in shown)
     scripts = "".join(f'<script async src="explorers/{name}.js"></script>' for name in names)
     body = "\n".join(each.html(blank) for each in shown)
-    return PAGE.format(title=title, scripts=head + scripts, body=body)
+    return PAGE.format(title=title, scripts=scripts, body=body)
 
 
 def unfold(page):
@@ -83,7 +83,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    """Write a page for each explorer; ``two.html`` has three, and ``late.html`` a script that comes late."""
+    """Write a page for each explorer; ``two.html`` has three."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "explorers").mkdir()
     (folder / "explorers.css").write_text(bundle.style())
@@ -93,8 +93,6 @@ def site(tmp_path_factory) -> Path:
         (folder / f"{each.name}.html").write_text(page_of(each.heading, each))
     three = [explorers.RankOne(), explorers.RankOne(seed=5), explorers.Speed()]
     (folder / "two.html").write_text(page_of("Three explorers", *three))
-    late = '<script defer src="late.js"></script>'
-    (folder / "late.html").write_text(page_of("Late", explorers.Speed(), head=late))
     return folder
 
 

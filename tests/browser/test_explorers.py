@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pace import mostly_slow, slow
+from pace import mostly_slow
 
 from browser.seen import compare_with_modules, drawing, enter, frames, lines_of, table
 from iclbook.explorers import EXPLORERS, bundle
@@ -147,18 +147,6 @@ def test_without_scripts_there_is_a_picture(visit):
     assert "plateaus of theory" in picture.get_attribute("alt")
 
 
-@slow
-def test_an_explorer_does_not_wait_for_the_pages_other_scripts(browser, served):
-    page = browser.new_page()
-    waiting = []
-    page.route("**/late.js", lambda route: waiting.append(route))  # as MathJax on a slow line
-    page.goto(f"{served}/late.html", wait_until="commit")
-    page.wait_for_selector(".ex svg .ex-axis", state="attached")
-    assert page.evaluate("document.readyState") == "interactive"
-    waiting[0].abort()
-    page.close()
-
-
 def test_a_copied_link_gives_the_same_drawing(visit, served):
     page = visit(f"{served}/rank_one.html", permissions=["clipboard-read", "clipboard-write"])
     page.locator(".ex-bar").first.press("PageUp")
@@ -235,15 +223,6 @@ def test_the_csv_holds_what_is_drawn(visit, site):
     for values, drawn in ((x, pixels[0]), (y, pixels[1])):
         fit = np.polyfit(values, drawn, 1)
         assert np.abs(np.polyval(fit, values) - drawn).max() < 0.11
-
-
-def test_softmax_begins_with_untrained_weights(visit, site):
-    page = visit(f"{site.as_uri()}/softmax.html")
-    enter(page, "context N", 9)
-    drawn = lines_of(page)
-    assert all("before training" in panel for panel, _ in drawn)
-    (look,) = (each for each in drawn if "the sharpest, before training" in each[0])
-    assert drawn[look][1] == pytest.approx(np.full(10, 0.1), rel=1e-2)
 
 
 def test_many_moves_in_a_frame_are_drawn_once(visit, site):

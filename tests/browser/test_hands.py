@@ -1,6 +1,5 @@
 """What a reader's hands do with an explorer: point, drag, swipe, pin, guess, follow a chapter's links."""
 
-import numpy as np
 import pytest
 from conftest import close
 from pace import mostly_slow, slow
@@ -264,17 +263,6 @@ def test_pinned_curves_stay_and_say_what_differed(visit, site):
     assert page.locator("path.ex-pale, .ex-tried:visible").count() == 0
 
 
-def test_another_seed_stands_beside_the_first(visit, site):
-    page = visit(f"{site.as_uri()}/rank_one.html")
-    one = lines_of(page)["Loss", "loss"]
-    click(page, "Add another seed")
-    drawn = lines_of(page)
-    assert number(page, "seed") == 2
-    close(drawn["Loss", "A: loss"], one)
-    assert np.abs(drawn["Loss", "loss"][1] - one[1]).max() > 0.01
-    page.locator(".ex-tried thead", has_text="seed").wait_for()
-
-
 GUESSED = [name for name in EXPLORERS if EXPLORERS[name].GUESS and name != "softmax"]
 
 
@@ -330,28 +318,6 @@ def test_a_lessons_link_shows_the_controls_it_names(visit, served):
     assert number(again, "learning rate") == 5
     click(again, "Reset")  # to what the link set
     assert number(again, "learning rate") == 0.4
-
-
-def test_a_link_unfolds_what_was_unfolded(visit, served):
-    page = visit(f"{served}/rank_one.html", whole=False, permissions=["clipboard-write"])
-    for unfolded, pictures in ((False, 2), (True, 4)):
-        if unfolded:
-            click(page, "All settings")
-        click(page, "Copy link")
-        page.get_by_text("The link is copied.").wait_for()
-        again = visit(page.url, whole=False)
-        assert again.locator(".ex-panels figure:visible").count() == pictures
-
-
-def test_a_rate_past_the_edge_is_named_where_it_is_set(visit, site):
-    page = visit(f"{site.as_uri()}/rank_one.html")
-    assert page.locator(".ex-edge:visible").count() == 1
-    assert page.locator(".ex-past:visible").count() == 0
-    page.get_by_text("edge of stability").wait_for()  # what the tick is
-    enter(page, "learning rate", 2)
-    page.locator(".ex-past", has_text="past the edge of stability, 1.6").wait_for()
-    words = page.get_by_label("learning rate", exact=True).get_attribute("aria-valuetext")
-    assert "past the edge" in words
 
 
 def test_softmax_trains_when_asked_and_begins_again_after_its_end(visit, site):

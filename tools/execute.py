@@ -211,12 +211,13 @@ def tidied(path: Path) -> str:
 
 
 def replace_all(texts: dict[Path, str]) -> None:
-    """Write every file or none: each text goes into a file beside its own, which is then renamed."""
+    """Write all files that change or none: each new text goes into a file beside, which is then renamed."""
+    texts = {path: text for path, text in texts.items() if not path.exists() or read(path) != text}
     beside = {path: path.with_name(f"{path.name}.new") for path in texts}
     try:
-        for path, text in texts.items():
+        for path, new in beside.items():
             path.parent.mkdir(exist_ok=True)
-            beside[path].write_text(text, encoding="utf-8")
+            new.write_text(texts[path], encoding="utf-8")
         for path, new in beside.items():
             os.replace(new, path)
     finally:

@@ -48,10 +48,14 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+class Host(ThreadingHTTPServer):
+    request_queue_size = 128  # a search asks for all pages at once
+
+
 @contextmanager
 def host(folder: Path):
     """Serve a folder, and yield its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+    with Host(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 
 import marks
-from chapters import notebooks, parse, read
+from chapters import Problem, notebooks, parse, read
 from execute import Result, execute, prepared
 from nbformat import NotebookNode
 
@@ -63,11 +63,14 @@ def alternative_texts(output: NotebookNode) -> list[str]:
 
 def main(names: list[str]) -> int:
     paths = [path for name, path in notebooks().items() if name in (names or [name])]
-    chosen = []
+    chosen, found = [], []
     for path in paths:
         known = parameters(parse(read(path), path.name).cells)
-        chosen += [prepared(path, given) for given in other_settings(known)]
-    found = []
+        for given in other_settings(known):
+            try:
+                chosen.append(prepared(path, given))
+            except Problem as problem:  # for example, a number outside of its range
+                found.append(str(problem))
     for one, result in zip(chosen, execute(chosen), strict=True):
         found += [f"{one.path.stem} {one.settings}: {problem}" for problem in problems(result)]
     print("\n".join(found) or "every chapter runs with other settings")

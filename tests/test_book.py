@@ -96,7 +96,7 @@ def test_text_restores_a_notebook_that_an_editor_saved(tmp_path):
     notebook = read(tmp_path, "one")
     notebook.metadata |= {"widgets": {"state": {}}, "kernelspec": {"name": "python3", "env": "x"}}
     notebook.metadata.language_info = {"name": "python", "version": "3.12.1"}
-    notebook.cells[0].metadata |= {"execution": {"iopub.status.busy": "now"}, "trusted": True}
+    notebook.cells[0].metadata |= {"execution": {"iopub.status.busy": "now"}, "scrolled": True}
     notebook.cells[1].outputs[1].data[execute.WIDGET_VIEW] = {"model_id": "random"}
     notebook.cells[3].source = "It is <!--half-->3.14<!--/-->."
     nbformat.write(notebook, tmp_path / "book" / "one.ipynb")
@@ -171,8 +171,8 @@ def test_what_an_author_saved_during_the_run_is_kept(tmp_path, capsys):
 def test_an_unknown_chapter_is_answered_with_the_known_ones(capsys):
     with pytest.raises(SystemExit):
         execute.main(["nonsense"])
-    known = ", ".join(CHAPTERS)
-    assert f"no chapter 'nonsense'; the chapters are: {known}" in capsys.readouterr().err
+    known = ", ".join(execute.notebooks())
+    assert f"no chapter 'nonsense' in _toc.yml, which names {known}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", '{"cells": [', "[]", "<<<<<<< HEAD\n{}"])

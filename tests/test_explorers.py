@@ -186,27 +186,29 @@ def follow(name, query):
     )
 
 
-def test_links_lead_to_an_explorer_of_the_page_and_set_it():
-    found = {page: (words, cells) for page, words, cells in pages()}
-    for page, (words, _) in found.items():
-        for to, name, query in LINK.findall(words):
-            text, cells = found[to or page]
-            kind = EXPLORERS[name].__name__
-            calls = f"explorers.{kind}(" in str(cells) or f"{{explorer}} {kind}\n" in text
-            assert calls, f"{to or page} has no {name}"
-            follow(name, query)
+PAGES = {page: (words, cells) for page, words, cells in pages()}
 
 
-def test_an_explorer_stands_beside_its_claim_and_the_end_leads_back_to_it():
-    """A link above it sets it, and figures come after it."""
-    for chapter, _, cells in pages():
-        at = next((i for i, each in enumerate(cells or []) if "explorers." in each.source), None)
-        if at is None:
-            continue
-        above, after = cells[at - 1].source, "".join(each.source for each in cells[at:])
-        assert above.startswith(f"<!--name move-{chapter}-->\n") and LINK.search(above), chapter
-        assert f"<move-{chapter}>`" in after, f"the end of {chapter} does not lead to its explorer"
-        assert "plot.figure(" in after, f"{chapter} has its explorer at its end"
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_an_explorer_of_the_page_and_set_it(page):
+    for to, name, query in LINK.findall(PAGES[page][0]):
+        text, cells = PAGES[to or page]
+        kind = EXPLORERS[name].__name__
+        calls = f"explorers.{kind}(" in str(cells) or f"{{explorer}} {kind}\n" in text
+        assert calls, f"{to or page} has no {name}"
+        follow(name, query)
+
+
+@pytest.mark.parametrize("chapter", [page for page, (_, cells) in PAGES.items() if cells])
+def test_an_explorer_has_its_link_above_it_and_figures_below_it(chapter):
+    cells = PAGES[chapter][1]
+    at = next((i for i, each in enumerate(cells) if "explorers." in each.source), None)
+    if at is None:
+        return
+    above, after = cells[at - 1].source, "".join(each.source for each in cells[at:])
+    assert above.startswith(f"<!--name move-{chapter}-->\n") and LINK.search(above)
+    assert f"<move-{chapter}>`" in after, "the end of the chapter does not lead to its explorer"
+    assert "plot.figure(" in after, "want the explorer above a figure, where the claim is stated"
 
 
 def other(control):

@@ -32,7 +32,8 @@ def requirements():
 def test_the_table_of_contents_and_the_pages_are_the_same_set():
     named = set(re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text()))
     pages = [p for p in TRACKED if re.fullmatch(r"book/[a-z]\w*\.(md|ipynb)", p)]
-    assert named == {str(Path(page).with_suffix("")) for page in pages}
+    known = {str(Path(page).with_suffix("")) for page in pages}
+    assert named == known, "_toc.yml names the pages that git knows (git add)"
 
 
 def test_ci_runs_what_the_readme_says():

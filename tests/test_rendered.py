@@ -82,4 +82,5 @@ def test_a_downloaded_notebook_is_the_chapter_and_says_what_it_needs(path):
     notebook = install_cell.downloaded(
         nbformat.read(path, as_version=4), install_cell.address(ROOT)
     )
-    assert nbformat.read(BUILT.parent / "_sources" / "book" / path.name, as_version=4) == notebook
+    on_page = nbformat.read(BUILT.parent / "_sources" / "book" / path.name, as_version=4)
+    assert on_page == notebook, "the pages are older than the notebook: run make book"

@@ -1,4 +1,4 @@
-"""Execute the chapters of the book and write their outputs into the notebooks: all of them, or none.
+"""Execute chapters of the book, and write their outputs into their notebooks if all of them succeed.
 
     python tools/execute.py [CHAPTER ...] [--set NAME=VALUE ...] [--text]
 
@@ -73,13 +73,13 @@ def canonical(
 ) -> str:
     """The text of `source` with the outputs of `executed`, without anything that differs between runs.
 
-    The metadata that papermill and editors add is removed. Widgets live only in a kernel: their state
-    and their views have random ids and are removed. The picture or text that each of them also has stays.
+    Of the metadata only tags stay: papermill and editors add the rest. Widgets live only in a kernel: their
+    state and their views have random ids and are removed. The picture or text that each of them also has
+    stays.
     """
     for number, (cell, run) in enumerate(zip(source.cells, executed.cells, strict=True)):
         cell.setdefault("id", f"cell-{number}")
-        for key in ("papermill", "execution", "collapsed", "trusted"):
-            cell.metadata.pop(key, None)
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
         if cell.cell_type == "code":
             cell.execution_count = run.execution_count
             outputs = joined_streams(run.outputs)
@@ -88,10 +88,7 @@ def canonical(
                     bundle.pop(WIDGET_VIEW, None)
             cell.outputs = kept(cell.outputs, outputs)
     marks.fill(source)
-    for key in ("papermill", "widgets", SETTINGS):
-        source.metadata.pop(key, None)
-    source.metadata.kernelspec = KERNEL
-    source.metadata.language_info = {"name": "python"}
+    source.metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     if settings:
         source.metadata[SETTINGS] = settings
     source.nbformat_minor = max(source.nbformat_minor, 5)
@@ -236,7 +233,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     asked = parser.parse_args(arguments)
     known = notebooks(root)
     if unknown := set(asked.chapter) - known.keys():
-        parser.error(f"no chapter {min(unknown)!r}; the chapters are: {', '.join(known)}")
+        parser.error(f"no chapter {min(unknown)!r} in _toc.yml, which names {', '.join(known)}")
     paths = [path for name, path in known.items() if name in (asked.chapter or known)]
     try:
         if asked.text:

@@ -96,9 +96,7 @@ def test_files(in_folder):
 
 # A wrong command line, the flag that the error names, and what the error says.
 REFUSED = [
-    ("train --heads 0", "--heads", "at least 1"),
     ("train --icl nan", "--icl", "from 0 to 1"),
-    ("train --lr inf", "--lr", "finite"),
     ("train --engine moments --in_dim 40", "--engine", "at most 8,000 features"),
     ("train --model mlp", "--model", "--cubic_feat"),
     ("train --optimizer adam --momentum 0.9", "--momentum", "is only for --optimizer sgd"),
@@ -107,7 +105,6 @@ REFUSED = [
     ("train --save nowhere/f.csv", "--save", "writable folder"),
     ("train --save a.csv --json ./a.csv", "--json", "a file of its own"),
     ("train --test later.npz", "--test", "is only for --data"),
-    ("train --model multihead --dims 10,10 --tasks 3", "--dims", "one number or 3"),
     ("train --model multihead --start published --heads 2", "--heads", "--start published"),
     ("train --model multihead --lr 0.01", "--epoch", "is needed with --lr"),
     ("theory --model attnS --init 1e-320", "--init", "a start that floats can follow"),
@@ -115,9 +112,7 @@ REFUSED = [
     ("sweep --out out --grid rnk=1,2", "--rnk", "did you mean --rank?"),
     ("sweep --out out --grid rank=1,2 seed=0:4", "--grid", "needs quotes around all of it; 'seed=0:4'"),
     *((f"sweep --out out --epoch 5 --grid '{grid}'", named, says) for grid, named, says in (
-        ("rank", "--grid", "takes FLAG=VALUES"),
         ("softmax=1,2", "--grid", "cannot vary --softmax, which has no value"),
-        ("seed=1,1", "--grid", "each run once"),
         ("lr=log:0:1:5", "--grid", "log:FIRST:LAST:COUNT"),
         ("seed=0:99999 heads=1:999", "--grid", "from 1 to 100,000 runs, not 99,799,002"),
         ("epoch=1,2", "--grid", "also given elsewhere"),

@@ -16,6 +16,7 @@ def test_in_context_is_met_to_the_nearest_sequence(sequences, percent):
     own = ~np.isclose(data.y, data.x @ task.shared).all(axis=(1, 2))
     assert abs(100 * own.sum() - sequences * percent) <= 50
     assert own[: own.sum()].all()
+    assert np.linalg.norm(RegressionTask(dim=3, outputs=2).shared) == pytest.approx(np.sqrt(3))
 
 
 X, Y = np.ones((5, 3, 2)), np.ones((5, 3))

@@ -22,7 +22,6 @@ from iclcore import (
     RegressionTask,
     SeparateAttention,
     Sequences,
-    __version__,
     theory,
     train,
 )
@@ -101,18 +100,14 @@ REFUSED = [
     ("train --model mlp", "--model", "--cubic_feat"),
     ("train --optimizer adam --momentum 0.9", "--momentum", "is only for --optimizer sgd"),
     ("train --heads 1 --head 2", "--heads", "--heads and --head are the same flag"),
-    ("train --epochs 5", "--epochs", "did you mean --epoch?"),
     ("train --save nowhere/f.csv", "--save", "writable folder"),
     ("train --save a.csv --json ./a.csv", "--json", "a file of its own"),
-    ("train --test later.npz", "--test", "is only for --data"),
     ("train --model multihead --start published --heads 2", "--heads", "--start published"),
     ("train --model multihead --lr 0.01", "--epoch", "is needed with --lr"),
     ("theory --model attnS --init 1e-320", "--init", "a start that floats can follow"),
-    ("theory --softmax", "--softmax", "no closed form"),
     ("sweep --out out --grid rnk=1,2", "--rnk", "did you mean --rank?"),
     ("sweep --out out --grid rank=1,2 seed=0:4", "--grid", "needs quotes around all of it; 'seed=0:4'"),
     *((f"sweep --out out --epoch 5 --grid '{grid}'", named, says) for grid, named, says in (
-        ("softmax=1,2", "--grid", "cannot vary --softmax, which has no value"),
         ("lr=log:0:1:5", "--grid", "log:FIRST:LAST:COUNT"),
         ("seed=0:99999 heads=1:999", "--grid", "from 1 to 100,000 runs, not 99,799,002"),
         ("epoch=1,2", "--grid", "also given elsewhere"),
@@ -342,13 +337,6 @@ def test_for_arrays_without_a_rate_a_rate_is_suggested_that_works(model, in_fold
         run(f"{line} --lr={rate}")
         assert not capsys.readouterr().err
     run("train --data own.npz --optimizer adam --epoch 3")
-
-
-def test_the_command_says_its_version():
-    for start in (["-m", "iclcore"], ["-c", "from iclcore.__main__ import start; start()"]):
-        line = [sys.executable, *start, "--version"]
-        done = subprocess.run(line, capture_output=True, text=True)
-        assert (done.returncode, done.stdout) == (0, f"iclcore {__version__}\n")
 
 
 def test_a_rising_loss_is_reported_in_one_line(in_folder, capsys):

@@ -1,14 +1,16 @@
 """In JupyterLab an explorer and Python set each other's values, and a chapter's text needs no extension."""
 
 import os
-import re
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from pace import slow
+from playwright.sync_api import Error
 
 # the notebook is the current one and its kernel is idle
 READY = """() => {
@@ -35,21 +37,33 @@ def page(browser, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lab")
     python = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     nbformat.write(new_notebook(cells=CELLS, metadata=python), folder / "try.ipynb")
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--ip=127.0.0.1", "--port=0"]
-    command += ["--IdentityProvider.token=", "--expose-app-in-browser", "--allow-root"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--ip=127.0.0.1"]
+    command += [f"--port={port}", "--IdentityProvider.token=", "--expose-app-in-browser"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     environment = os.environ | {"HOME": str(folder)}  # no settings of the user
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True
-    ) as server:
-        addresses = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr)
+    server = subprocess.Popen([*command, "--allow-root"], cwd=folder, env=environment, **quiet)
+    try:
         page, errors = browser.new_page(viewport={"width": 1300, "height": 1600}), []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(f"{next(filter(None, addresses))[0]}/lab/tree/try.ipynb")
+        open_page(page, f"http://127.0.0.1:{port}/lab/tree/try.ipynb")
         page.wait_for_function(READY, timeout=90_000)
         yield page
         page.close()
-        server.terminate()
+    finally:
+        server.kill()
+        server.wait()
     assert not errors
+
+
+def open_page(page, address):
+    """Open an address as soon as its server answers."""
+    for _ in range(120):
+        with suppress(Error):
+            return page.goto(address)
+        page.wait_for_timeout(500)
+    pytest.fail("JupyterLab does not answer")
 
 
 @slow

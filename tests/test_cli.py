@@ -100,12 +100,8 @@ REFUSED = [
     ("train --model mlp", "--model", "--cubic_feat"),
     ("train --optimizer adam --momentum 0.9", "--momentum", "is only for --optimizer sgd"),
     ("train --heads 1 --head 2", "--heads", "--heads and --head are the same flag"),
-    ("train --save nowhere/f.csv", "--save", "writable folder"),
-    ("train --save a.csv --json ./a.csv", "--json", "a file of its own"),
     ("train --model multihead --start published --heads 2", "--heads", "--start published"),
-    ("train --model multihead --lr 0.01", "--epoch", "is needed with --lr"),
     ("theory --model attnS --init 1e-320", "--init", "a start that floats can follow"),
-    ("sweep --out out --grid rnk=1,2", "--rnk", "did you mean --rank?"),
     ("sweep --out out --grid rank=1,2 seed=0:4", "--grid", "needs quotes around all of it; 'seed=0:4'"),
     *((f"sweep --out out --epoch 5 --grid '{grid}'", named, says) for grid, named, says in (
         ("lr=log:0:1:5", "--grid", "log:FIRST:LAST:COUNT"),
